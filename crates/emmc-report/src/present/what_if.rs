@@ -129,9 +129,17 @@ fn notes(answers: &[Answer], document: &mut Document) {
         if answer.busy_share >= 1.0 {
             section.note(Tone::Bad, format!("{}: the card cannot keep up with the load", answer.change));
         }
-        for note in &answer.notes {
-            section.note(Tone::Muted, format!("{}: {note}", answer.change));
+    }
+    // What holds for several rows stands once.
+    let mut shared: Vec<(&str, Vec<&str>)> = Vec::new();
+    for (note, change) in answers.iter().flat_map(|answer| answer.notes.iter().map(|note| (note, &answer.change))) {
+        match shared.iter_mut().find(|(known, _)| known == note) {
+            Some((_, changes)) => changes.push(change),
+            None => shared.push((note, vec![change])),
         }
+    }
+    for (note, changes) in shared {
+        section.note(Tone::Muted, format!("{}: {note}", changes.join("; ")));
     }
     if let Some(text) = unpartitioned(answers) {
         section.paragraph(text);
