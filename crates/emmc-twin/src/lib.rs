@@ -4,8 +4,8 @@
 //! profile of them, `segment` those of cards that map allocation units; `known` is what registers and a host say;
 //! `simulate` measures that profile as the part was; `fit` searches; `twin` reports errors, intervals and predictions;
 //! `next` ranks measurements that were not made; `baseline` is what a fit must beat; `truth` has random cards with
-//! known parameters. Nothing is looked up: a part's name plays no role. Absent on purpose: threads (the caller simulates
-//! profiles side by side), files, presentation.
+//! known parameters. Nothing is looked up: a part's name plays no role. Absent on purpose: threads (the caller
+//! simulates profiles side by side), files, presentation.
 
 mod baseline;
 mod cell;
