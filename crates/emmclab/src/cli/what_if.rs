@@ -75,7 +75,7 @@ pub(crate) struct SimWhatIfArgs {
     pub(crate) card: super::SimCardArgs,
     /// A change, or several together: pslc=all|SIZE|PERCENT, reliable=, cache=, cq=on|off, depth=COUNT,
     /// discard=off|weekly|online, fs=none|ext4|f2fs, commit=SECONDS|never, unpartitioned=SIZE|PERCENT,
-    /// align=page|SIZE, log=card|ram[:SIZE], update=WEEKSw:SIZE, part=2x|PROFILE; each --change is compared
+    /// align=page|SIZE, log=card|ram|ram:SIZE, update=WEEKSw:SIZE, part=2x|PROFILE; each --change is compared
     /// with today
     #[arg(long = "change", value_name = "KEY=VALUE[,...]", required = true)]
     #[arg(value_parser = |text: &str| Change::parse(text))]
