@@ -1,9 +1,12 @@
 # The spans of recorded requests are those that the card itself logged: reads and writes of 4 and 128 KiB, in sequence and
 # at random, direct and through the page cache, then bursts that merge and blocks that are split. The host compares each
-# request when the machine is off (xtask/src/guest/spans.rs).
+# request when the machine is off (xtask/src/guest/spans.rs). On the wall clock every request is paired and is one of the
+# card's, and how far the spans are from the card's account is only printed.
 # trial: --profile small.toml --controller cqe --uml --in-turn
 # trial: --profile small.toml --controller no-cqe --uml --in-turn
 # trial: --profile small.toml --controller cqe --clock virtual --in-turn
+# trial: --profile small.toml --controller cqe --in-turn
+# trial: --profile small.toml --controller cqe --processors 2 --in-turn
 . /guest/library.sh
 wait_card
 card=/dev/mmcblk0

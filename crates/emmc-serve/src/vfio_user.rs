@@ -26,13 +26,15 @@ use crate::sdhci::HostFaults;
 use crate::served::Served;
 
 /// Options of the controller.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct VfioUserOptions {
     /// The controller it presents itself as.
     pub identity: Identity,
     /// The card loses its power when the client disconnects, as when a board is switched off. Else it keeps power, and
     /// a new client finds it as the last one left it.
     pub power_follows_client: bool,
+    /// The folder for what became of each request (`requests`), of the last client.
+    pub record: Option<PathBuf>,
 }
 
 /// Why there is no server.
@@ -71,7 +73,7 @@ pub fn serve(
 ) -> Result<VfioUserServer, VfioUserError> {
     let listener = Listener::bind(path).map_err(|source| VfioUserError::Listen { path: path.to_owned(), source })?;
     let (wake, woken) = UnixStream::pair().map_err(VfioUserError::Start)?;
-    let run = move || serve::run(&listener, &woken, &served, &faults, options);
+    let run = move || serve::run(&listener, &woken, &served, &faults, &options);
     let thread = thread::Builder::new().name("vfio-user".into()).spawn(run).map_err(VfioUserError::Start)?;
     Ok(VfioUserServer { path: path.to_owned(), wake: Some(wake), thread: Some(thread) })
 }

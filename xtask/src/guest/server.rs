@@ -145,7 +145,7 @@ impl<'a> Server<'a> {
     ) -> anyhow::Result<Self> {
         let mut command = bound_to_us(&emmclab.program);
         command.args(["serve", "--json"]).arg(card).arg("--vfio-user").arg(socket);
-        command.args(["--controller", controller.name()]);
+        command.args(["--controller", controller.name()]).arg("--record").arg(folder);
         match pace {
             Pace::Real => {}
             Pace::Dilated(times) => drop(command.arg("--dilate").arg(times.to_string())),

@@ -64,16 +64,17 @@ impl Calls {
     }
 }
 
-/// Compares, and prints a table.
+/// Compares, and prints a table. If guest and card have clocks of their own, how far a single span is from the card's
+/// account is printed (half of the requests, nine in ten), and is no error.
 ///
 /// Errors: what differs.
-pub(crate) fn compare(out: &Path, log: &Path) -> anyhow::Result<()> {
+pub(crate) fn compare(out: &Path, log: &Path, on_one_clock: bool) -> anyhow::Result<()> {
     let mut recorded = read(out)?;
     let log = card_log(log)?;
     recorded.requests.sort_by_key(|request| (request.issued, request.sector));
     let all = pair(&recorded.requests, &log)?;
     let mut wrong = Vec::new();
-    println!("requests               count   spans, us    card, us  differ     most   fio has");
+    println!("requests               count   spans, us    card, us  differ    half 9 in 10     most, us   fio has");
     for part in parts(&fs::read_to_string(out.join("parts")).context("parts")?)? {
         let own = |(request, _): &&(Request, RecordedRequest)| (part.first..part.end).contains(&request.sector);
         let own: Vec<_> = all.iter().filter(own).copied().collect();
@@ -84,22 +85,28 @@ pub(crate) fn compare(out: &Path, log: &Path) -> anyhow::Result<()> {
             wrong.push(format!("{}: {bytes} B in requests, {fio} B in fio's result", part.name));
         }
         ensure!(!own.is_empty(), "{}: no request", part.name);
-        let (mut spans, mut card, mut most) = (0, 0, 0);
+        let (mut spans, mut card, mut apart) = (0, 0, Vec::new());
         for (request, logged) in &own {
             let hardware = request.spans().hardware.context("a request without commands")?.0;
             let own = logged.done_ns - logged.issued_ns;
-            (spans, card, most) = (spans + hardware, card + own, most.max(hardware.abs_diff(own)));
+            (spans, card) = (spans + hardware, card + own);
+            apart.push(hardware.abs_diff(own));
         }
+        apart.sort_unstable();
+        let apart = [apart.len() / 2, apart.len() * 9 / 10, apart.len() - 1].map(|at| apart[at] as f64 / 1e3);
         let mean = |sum: u64| sum as f64 / own.len() as f64 / 1e3;
         let percent = (spans as f64 / card as f64 - 1.0) * 100.0;
         println!(
-            "{:22} {:5} {:11.3} {:11.3} {percent:+6.2} % {most:5} ns {fio:9}",
+            "{:22} {:5} {:11.3} {:11.3} {percent:+6.2} % {:7.3} {:7.3} {:12.3} {fio:9}",
             part.name,
             own.len(),
             mean(spans),
-            mean(card)
+            mean(card),
+            apart[0],
+            apart[1],
+            apart[2]
         );
-        if percent.abs() > PERCENT_MAX {
+        if on_one_clock && percent.abs() > PERCENT_MAX {
             wrong.push(format!("{}: the span of the card differs by {percent:.2} %", part.name));
         }
     }
@@ -183,6 +190,10 @@ fn read(out: &Path) -> anyhow::Result<Recorded> {
         correlator.take(event, &mut keep);
     });
     correlator.end(&mut keep);
+    let started_late = correlator.commands().started_late;
+    if started_late > 0 {
+        println!("{started_late} tasks ended before their start was recorded");
+    }
     let late = recording.events.late;
     let notes = recording.events.notes();
     let unpaired = correlator.unpaired;

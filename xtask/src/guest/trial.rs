@@ -92,7 +92,7 @@ impl Default for Options {
 enum Check {
     /// A register field has a value.
     Field { field: String, value: u128 },
-    /// The spans of the recording in /out are those of the card's log.
+    /// The recording in /out has the card's requests, and on one clock with the card its spans.
     Spans,
     /// What it says of depth 1 and 32 predicts the speed at every depth.
     Depths,
@@ -267,7 +267,10 @@ pub(crate) fn attend(
                 println!("ok: afterwards the card's {field} is {found:#x}");
             }
             Check::Depths => spans::predict(&left_by_guest(folder)?, options.controller == Some(Controller::Cqe))?,
-            Check::Spans => spans::compare(&left_by_guest(folder)?, &folder.join("requests"))?,
+            Check::Spans => {
+                let on_one_clock = options.uml || options.clock != ClockKind::Wall;
+                spans::compare(&left_by_guest(folder)?, &folder.join("requests"), on_one_clock)?;
+            }
         }
     }
     Ok(outcome)

@@ -1,4 +1,4 @@
-//! The record of a machine on a driven clock: each request as a line of JSON, and what identifies the run.
+//! The record of a machine: each request as a line of JSON, and, on a driven clock, what identifies the run.
 //!
 //! Times count from the machine's start, in ns, so that the records of a new card and of a used one look alike.
 
@@ -89,12 +89,25 @@ impl Record {
     /// Records the requests that have ended since the last call.
     pub fn settle(&mut self, board: &mut Board) {
         for (account, interrupt) in board.take_requests() {
-            if let (Some(file), None) = (&mut self.requests, &self.error) {
-                let line = request(&account, interrupt, self.start);
-                let written = serde_json::to_writer(&mut *file, &line).map_err(io::Error::from);
-                self.error = written.and_then(|()| file.write_all(b"\n")).err();
-            }
+            self.add(&account, interrupt);
         }
+    }
+
+    /// Records a request that has ended, and the interrupt that reported it.
+    pub(crate) fn add(&mut self, account: &RequestAccount, interrupt: Option<Instant>) {
+        if let (Some(file), None) = (&mut self.requests, &self.error) {
+            let line = request(account, interrupt, self.start);
+            let written = serde_json::to_writer(&mut *file, &line).map_err(io::Error::from);
+            self.error = written.and_then(|()| file.write_all(b"\n")).err();
+        }
+    }
+
+    /// Writes out the requests.
+    ///
+    /// Errors: they are not complete.
+    pub(crate) fn flush(&mut self) -> io::Result<()> {
+        self.error.take().map_or(Ok(()), Err)?;
+        self.requests.as_mut().map_or(Ok(()), Write::flush)
     }
 
     /// Writes out the record of a machine whose last access was at `last_access` of the card's clock, and the longest
@@ -107,9 +120,7 @@ impl Record {
         let mut note =
             |what: &str, result: Result<(), String>| errors.extend(result.err().map(|why| format!("{what}: {why}")));
         note("the log", board.flush_log().map_err(|error| error.to_string()));
-        let requests = self.error.take().map_or(Ok(()), Err);
-        let requests = requests.and_then(|()| self.requests.as_mut().map_or(Ok(()), Write::flush));
-        note("the requests", requests.map_err(|error| error.to_string()));
+        note("the requests", self.flush().map_err(|error| error.to_string()));
         if let Some(path) = &self.summary {
             let AccessCounts { reads, writes, interrupts, requests } = board.counts();
             let summary = Summary {

@@ -4,6 +4,7 @@ use std::io::{self, Write};
 use std::num::NonZeroU64;
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
+use std::path::Path;
 use std::time::{Duration, Instant as Wall};
 
 use emmc_units::Instant;
@@ -14,7 +15,7 @@ use super::protocol::MESSAGE_MAX;
 use super::session::{Session, message_bytes};
 use crate::block::BlockError;
 use crate::listener::Listener;
-use crate::pci::Function;
+use crate::pci::{Function, Record};
 use crate::sdhci::HostFaults;
 use crate::served::Served;
 use crate::stream::{Filled, Incoming};
@@ -48,7 +49,7 @@ pub(super) fn run(
     stop: &UnixStream,
     served: &Served,
     faults: &HostFaults,
-    options: VfioUserOptions,
+    options: &VfioUserOptions,
 ) {
     // Sleeps should end on time; a system that cannot do that serves all the same, only later.
     let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1));
@@ -59,12 +60,16 @@ pub(super) fn run(
             incoming: Incoming::new(MESSAGE_MAX),
             session: Session::new(Function::new(options.identity).with_faults(faults.clone())),
             served,
+            record: options.record.as_deref().and_then(|folder| record(folder, served)),
             failed: None,
         };
         let parted = match client.serve(stop) {
             Err(parted) => parted,
             Ok(never) => match never {},
         };
+        if let Some(Err(error)) = client.record.as_mut().map(Record::flush) {
+            eprintln!("vfio-user: the record of the requests: {error}");
+        }
         drop(client);
         if options.power_follows_client {
             // Without its store the card is useless to the next client too, which gets the error.
@@ -76,6 +81,13 @@ pub(super) fn run(
             other => eprintln!("vfio-user: a client was disconnected: {other}"),
         }
     }
+}
+
+/// The file of a client's requests.
+fn record(folder: &Path, served: &Served) -> Option<Record> {
+    let path = folder.join("requests");
+    let record = Record::new(served.now(), Some(&path), None);
+    record.inspect_err(|error| eprintln!("vfio-user: {}: {error}", path.display())).ok()
 }
 
 /// Waits for input on one of `sources`, or until a time; returns whether the server continues.
@@ -98,6 +110,7 @@ struct Client<'a> {
     incoming: Incoming,
     session: Session,
     served: &'a Served,
+    record: Option<Record>,
     /// The last error that prevented serving the card.
     failed: Option<BlockError>,
 }
@@ -176,6 +189,9 @@ impl Client<'_> {
         let ended = self.session.take_accounts();
         if !ended.is_empty() {
             self.served.count_requests(ended.iter());
+            if let Some(record) = &mut self.record {
+                ended.iter().for_each(|account| record.add(account, None));
+            }
         }
         self.session.signal();
     }

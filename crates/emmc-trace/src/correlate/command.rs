@@ -2,7 +2,9 @@
 
 use emmc_units::Nanos;
 
+use super::open::Open;
 use crate::event::Op;
+use crate::request::Hardware;
 
 /// A command with its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,4 +33,35 @@ pub struct Command {
     pub op: Option<Op>,
     /// The thread that queued its request, else that started it.
     pub pid: u32,
+}
+
+impl Open {
+    /// The first command, or a further one.
+    pub(super) fn begin(&mut self, command: &Command, busy: u64) {
+        match &mut self.hardware {
+            Some(hardware) => {
+                hardware.repeats += 1;
+                hardware.retuning |= command.retuning;
+            }
+            None => {
+                self.waited = self.waited.saturating_add(busy.saturating_sub(self.busy_mark));
+                self.hardware = Some(hardware(command));
+            }
+        }
+    }
+}
+
+/// Of a command that began.
+pub(super) fn hardware(command: &Command) -> Hardware {
+    Hardware {
+        started: command.at,
+        ended: command.at,
+        released: command.at,
+        host: command.host,
+        opcode: command.opcode,
+        reliable: command.reliable,
+        polls: 0,
+        repeats: 0,
+        retuning: command.retuning,
+    }
 }

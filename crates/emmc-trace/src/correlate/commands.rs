@@ -9,11 +9,12 @@ use std::collections::HashMap;
 use emmc_units::Nanos;
 
 use super::Unpaired;
-use super::command::Command;
+use super::command::{Command, hardware};
 use super::device::Busy;
-use super::open::{Open, Stage};
+use super::join::{has_data, sectors};
+use super::late::{Early, Ends, Late};
 use super::table::{Handle, Table};
-use crate::event::{Event, MmcEvent, Op};
+use crate::event::{Event, MmcEvent};
 use crate::notes::Mixer;
 use crate::request::{Hardware, Request, since};
 
@@ -22,10 +23,6 @@ const SLOWEST: usize = 16;
 /// Commands in progress on a controller.
 const RUNNING_MAX: usize = 256;
 const HOSTS_MAX: usize = 16;
-/// Ends that came before their start.
-const EARLY_MAX: usize = 64;
-/// How much earlier an end may be recorded than its start: the processor that starts a task was interrupted in between.
-const EARLY_NS: u64 = 10_000_000;
 /// The major number of MMC devices.
 pub(crate) const MMC_MAJOR: u32 = 179;
 
@@ -46,6 +43,11 @@ impl Running {
         let second = self.interrupts.filter(|(first, last)| first < last);
         second.map_or(done, |(_, last)| last.min(done))
     }
+
+    /// Ends with busy time that no command asks for: SWITCH, ERASE.
+    fn keeps_busy(&self) -> bool {
+        matches!(self.command.opcode, 6 | 38)
+    }
 }
 
 #[derive(Debug, Default)]
@@ -58,7 +60,9 @@ struct Host {
     queues: bool,
     /// The last interrupt of a queue, and its processor.
     interrupt: Option<(Nanos, u32)>,
-    early: Vec<(Nanos, MmcEvent)>,
+    ends: Ends,
+    /// From issue to start of the last task whose start came in time.
+    lead: Option<Nanos>,
 }
 
 /// Commands of all controllers.
@@ -66,8 +70,12 @@ struct Host {
 pub struct Commands {
     hosts: HashMap<u8, Host, Mixer>,
     /// The controller of each device.
-    host_of: HashMap<u32, u8, Mixer>,
-    devices: Vec<u32>,
+    pub(super) host_of: HashMap<u32, u8, Mixer>,
+    pub(super) devices: Vec<u32>,
+    /// Complete requests whose start is not recorded yet.
+    pub(super) late: Late,
+    /// Ends without a start, of all controllers.
+    early: usize,
     slowest: Vec<Command>,
     /// Commands that are complete.
     pub count: u64,
@@ -83,6 +91,8 @@ pub struct Commands {
     pub queued_tasks: u64,
     /// Requests whose commands are bounded by interrupts.
     pub bounded: u64,
+    /// Tasks whose end was recorded before their start.
+    pub started_late: u64,
     /// Switches of the partition (CMD6).
     pub partition_switches: u64,
     /// Commands with data, by (write, blocks), with their count and sum of times, while no block event is recorded.
@@ -111,15 +121,16 @@ impl Commands {
         for host in self.hosts.values_mut() {
             (host.last, host.busy.running) = (None, 0);
             host.running.clear();
-            host.early.clear();
+            host.ends.clear();
         }
+        self.early = 0;
     }
 
     pub(super) fn end(&mut self, unpaired: &mut Unpaired) {
         let mut last = Vec::new();
         for host in self.hosts.values_mut() {
             unpaired.commands_without_end += host.running.len() as u64;
-            unpaired.commands_without_start += host.early.len() as u64;
+            unpaired.commands_without_start += host.ends.len() as u64;
             last.extend(host.last.take());
         }
         last.into_iter().for_each(|running| self.note(&running.command));
@@ -147,6 +158,9 @@ impl Commands {
             op: None,
             pid: event.pid,
         };
+        if self.early > 0 && self.start_late(command, mmc, table, unpaired) {
+            return;
+        }
         let mut running = Running { request: mmc.request, command, of: None, interrupts: None };
         let is_poll = mmc.opcode == 13;
         if !is_poll {
@@ -172,8 +186,8 @@ impl Commands {
         let busy = host.busy.until(event.at);
         if let Some(open) = running.of.and_then(|of| table.get(of)) {
             open.begin(&running.command, busy);
+            host.lead = if mmc.opcode == 0 { Some(since(open.issued, event.at)) } else { host.lead };
         }
-        let early = host.early.iter().position(|(_, done)| done.request == mmc.request && mmc.opcode == 0);
         let finished = if is_poll { None } else { host.last.take() };
         if let Some(before) = host.running.iter().position(|other| other.request == mmc.request) {
             host.running.swap_remove(before);
@@ -184,17 +198,61 @@ impl Commands {
             host.busy.begin(event.at);
             host.running.push(running);
         }
-        let early = early.map(|place| host.early.remove(place));
         if let Some(finished) = finished {
             self.note(&finished.command);
         }
-        if let Some((at, done)) = early {
-            if since(at, event.at).0 <= EARLY_NS {
-                self.done(&Event { at, ..*event }, &done, table, unpaired);
-            } else {
+    }
+
+    /// Whether it is the start of a task that ended before; `early` is not 0.
+    #[cold]
+    fn start_late(&mut self, command: Command, mmc: &MmcEvent, table: &mut Table, unpaired: &mut Unpaired) -> bool {
+        let Some(host) = self.hosts.get_mut(&mmc.host) else { return false };
+        let Some(early) = host.ends.find(mmc.request, command.at).filter(|early| early.done.opcode == mmc.opcode)
+        else {
+            return false;
+        };
+        let (lead, removed) = (host.lead, host.ends.remove(mmc.request));
+        self.early -= removed as usize;
+        unpaired.commands_without_start += removed - 1;
+        let mut command = Command { error: i32::from(early.done.error), ..command };
+        let named = if mmc.opcode == 0 { Some(sectors(mmc)) } else { None };
+        let mut begin = |op, pid, issued| {
+            let (started, ended) = early.bounds(issued, lead);
+            (command.at, command.took, command.op, command.pid) = (started, since(started, ended), Some(op), pid);
+            Hardware { ended, released: early.at, ..hardware(&command) }
+        };
+        if let Some(waiting) = self.late.find(named, early.at) {
+            let hardware = begin(waiting.op, waiting.pid, waiting.issued);
+            self.late.start(&waiting, &hardware);
+            self.host_of.entry(waiting.device).or_insert(mmc.host);
+        } else if let Some(open) = self.join(mmc, table).and_then(|of| table.get(of)) {
+            if open.issued > early.at {
+                // That end is of a task before.
                 unpaired.commands_without_start += 1;
+                return false;
             }
+            let hardware = begin(open.op, open.pid, open.issued);
+            open.hardware.get_or_insert(hardware);
+        } else if !self.devices.is_empty() {
+            unpaired.commands_without_request += 1;
         }
+        self.count += 1;
+        self.storage += 1;
+        self.started_late += 1;
+        self.errors += u64::from(command.error != 0);
+        self.retuned += u64::from(command.retuning);
+        self.queued_tasks += u64::from(command.opcode == 0);
+        if let Some(host) = self.hosts.get_mut(&mmc.host) {
+            host.queues |= mmc.opcode == 0;
+            host.busy.add(command.at, Nanos(command.at.0.saturating_add(command.took.0)));
+        }
+        self.note(&command);
+        true
+    }
+
+    /// Whether the start of a complete request may come.
+    pub(super) fn may_start(&self, request: &Request) -> bool {
+        self.early > 0 && request.hardware.is_none() && self.devices.contains(&request.device)
     }
 
     /// A controller's interrupt.
@@ -224,8 +282,12 @@ impl Commands {
     fn done(&mut self, event: &Event, mmc: &MmcEvent, table: &mut Table, unpaired: &mut Unpaired) {
         let host = self.hosts.entry(mmc.host).or_default();
         let Some(place) = host.running.iter().position(|running| running.request == mmc.request) else {
-            if mmc.opcode == 0 && host.early.len() < EARLY_MAX {
-                host.early.push((event.at, *mmc));
+            host.queues |= mmc.opcode == 0;
+            if mmc.opcode == 0 || (mmc.opcode == 6 && host.queues) {
+                let interrupt = host.interrupt.filter(|(_, cpu)| *cpu == event.cpu).map(|(at, _)| at);
+                let before = host.ends.len();
+                unpaired.commands_without_start += host.ends.keep(Early { at: event.at, interrupt, done: *mmc });
+                self.early = self.early + host.ends.len() - before;
             } else {
                 unpaired.commands_without_start += 1;
             }
@@ -303,85 +365,6 @@ impl Commands {
         if let Some(least) = self.slowest.iter_mut().min_by_key(|other| other.took) {
             if least.took < command.took {
                 *least = *command;
-            }
-        }
-    }
-
-    /// The request that a command is for.
-    fn join(&mut self, mmc: &MmcEvent, table: &Table) -> Option<Handle> {
-        let issued = |open: &Open| open.stage == Stage::Issued;
-        let found = self.devices.iter().find_map(|device| {
-            if self.host_of.get(device).is_some_and(|host| *host != mmc.host) {
-                return None;
-            }
-            let found = match mmc.opcode {
-                0 | 17 | 18 | 24 | 25 | 44..=47 if mmc.blocks > 0 => sectors(mmc).into_iter().find_map(|sector| {
-                    let is_write = matches!(mmc.opcode, 24 | 25);
-                    let fits = |open: &Open| issued(open) && (mmc.opcode == 0 || (open.op == Op::Write) == is_write);
-                    table.find_sector(*device, sector?, fits)
-                }),
-                // CMD6 of FLUSH_CACHE, or the function extension of SD cards.
-                6 if mmc.argument >> 16 & 0xff == 32 => table.find_flush(*device, issued),
-                48 | 49 => table.find_flush(*device, issued),
-                35 | 36 | 38 => {
-                    let erases = |open: &Open| matches!(open.op, Op::Discard | Op::Erase) && issued(open);
-                    table.find_erasing(|open| open.device == *device && erases(open))
-                }
-                _ => None,
-            };
-            found.map(|found| (*device, found))
-        });
-        let (device, found) = found?;
-        self.host_of.entry(device).or_insert(mmc.host);
-        Some(found)
-    }
-
-    /// A device whose requests may be commands.
-    pub(super) fn device(&mut self, device: u32) {
-        if device >> 20 == MMC_MAJOR && !self.devices.contains(&device) && self.devices.len() < 64 {
-            self.devices.push(device);
-        }
-    }
-}
-
-impl Running {
-    /// Ends with busy time that no command asks for: SWITCH, ERASE.
-    fn keeps_busy(&self) -> bool {
-        matches!(self.command.opcode, 6 | 38)
-    }
-}
-
-fn has_data(opcode: u8) -> bool {
-    matches!(opcode, 0 | 17 | 18 | 24 | 25 | 46 | 47)
-}
-
-/// The first sector: as recorded, or the argument of a card that counts blocks, or of one that counts bytes.
-fn sectors(mmc: &MmcEvent) -> [Option<u64>; 2] {
-    let counts_bytes = !mmc.is_block && mmc.argument % 512 == 0;
-    [Some(u64::from(mmc.argument)), counts_bytes.then_some(u64::from(mmc.argument / 512))]
-}
-
-impl Open {
-    /// The first command, or a further one.
-    fn begin(&mut self, command: &Command, busy: u64) {
-        match &mut self.hardware {
-            Some(hardware) => {
-                hardware.repeats += 1;
-                hardware.retuning |= command.retuning;
-            }
-            None => {
-                self.waited = self.waited.saturating_add(busy.saturating_sub(self.busy_mark));
-                self.hardware = Some(Hardware {
-                    started: command.at,
-                    ended: command.at,
-                    released: command.at,
-                    host: command.host,
-                    opcode: command.opcode,
-                    reliable: command.reliable,
-                    polls: 0,
-                    repeats: 0,
-                    retuning: command.retuning,
-                });
             }
         }
     }

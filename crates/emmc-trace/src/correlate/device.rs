@@ -9,6 +9,8 @@ use crate::request::{Effort, since};
 pub(super) struct Busy {
     pub(super) running: u32,
     since: Nanos,
+    /// The last end of all.
+    free: Nanos,
     pub(super) total: u64,
 }
 
@@ -23,8 +25,19 @@ impl Busy {
     pub(crate) fn end(&mut self, at: Nanos) {
         if self.running == 1 {
             self.total = self.total.saturating_add(since(self.since, at).0);
+            self.free = at;
         }
         self.running = self.running.saturating_sub(1);
+    }
+
+    /// Something that is over, and began after what was over at the last end or later.
+    pub(crate) fn add(&mut self, from: Nanos, to: Nanos) {
+        let from = from.max(self.free);
+        let to = if self.running > 0 { to.min(self.since) } else { to };
+        self.total = self.total.saturating_add(since(from, to).0);
+        if self.running == 0 {
+            self.free = self.free.max(to);
+        }
     }
 
     pub(crate) fn until(&self, at: Nanos) -> u64 {

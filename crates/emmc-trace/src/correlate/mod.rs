@@ -11,6 +11,9 @@ mod counts;
 mod device;
 mod finish;
 mod heads;
+mod join;
+mod late;
+mod losses;
 mod open;
 mod processors;
 mod table;
@@ -87,35 +90,28 @@ impl Correlator {
             _ => self.take_other(event),
         }
         if !self.ready.is_empty() {
-            self.give(sink);
+            self.give(event.at, sink);
         }
     }
 
     #[cold]
-    fn give(&mut self, sink: &mut impl FnMut(&Request)) {
+    fn give(&mut self, at: Nanos, sink: &mut impl FnMut(&Request)) {
+        if !self.commands.late.is_empty() {
+            self.commands.late.sieve(&mut self.ready, at);
+        }
         self.ready.drain(..).for_each(|request| sink(&request));
-    }
-
-    /// Whether an event is within the last loss, and is counted only.
-    #[cold]
-    fn is_near_loss(&mut self, event: &Event) -> bool {
-        if let What::Lost { .. } = event.what {
-            return false;
-        }
-        let is_near = self.lost_until.is_some_and(|until| event.at <= until);
-        if is_near {
-            self.unpaired.near_losses += 1;
-        } else {
-            self.lost_until = None;
-        }
-        is_near
     }
 
     /// An event of another layer.
     #[inline(never)]
     fn take_other(&mut self, event: &Event) {
         match &event.what {
-            What::Mmc(mmc) => self.commands.take(event, mmc, &mut self.table, &mut self.unpaired),
+            What::Mmc(mmc) => {
+                self.commands.take(event, mmc, &mut self.table, &mut self.unpaired);
+                if !self.commands.late.is_empty() {
+                    self.commands.late.sieve(&mut self.ready, event.at);
+                }
+            }
             What::Syscall { call, entered } => {
                 self.has_calls = true;
                 self.has_marks = true;
@@ -157,6 +153,7 @@ impl Correlator {
     /// Gives what is left after the last event.
     pub fn end(&mut self, sink: &mut impl FnMut(&Request)) {
         self.threads.end(&mut self.ready);
+        self.commands.late.end(&mut self.ready);
         self.ready.drain(..).for_each(|request| sink(&request));
         self.unpaired.open_at_end += self.table.clear();
         self.commands.end(&mut self.unpaired);
@@ -175,22 +172,6 @@ impl Correlator {
     /// Whether system calls are in the recording.
     pub fn has_calls(&self) -> bool {
         self.has_calls
-    }
-
-    fn lose(&mut self, until: Nanos) {
-        self.threads.end(&mut self.ready);
-        self.unpaired.near_losses += self.table.clear();
-        self.commands.lose();
-        self.durable = None;
-        let at = self.times.map_or(Nanos::ZERO, |(_, last)| last);
-        self.processors.lose(at);
-        for device in &mut self.devices {
-            device.effort = None;
-            while device.depth > 0 {
-                device.step(at, false);
-            }
-        }
-        self.lost_until = Some(self.lost_until.map_or(until, |other| other.max(until)));
     }
 
     #[inline]
@@ -372,9 +353,12 @@ impl Correlator {
         if let Some(work) = work {
             request.effort = device.complete(event.at, work, queued);
         }
+        if self.commands.may_start(&request) {
+            self.commands.late.expect(&request);
+        }
         self.commands.completed(block.device, &request);
         match call {
-            None if self.ready.is_empty() => sink(&request),
+            None if self.ready.is_empty() && self.commands.late.is_empty() => sink(&request),
             _ => self.threads.complete(call, request, &mut self.ready),
         }
     }

@@ -3,6 +3,7 @@
 mod damage;
 mod export;
 mod formats;
+mod late;
 mod live;
 mod recorded;
 mod requests;

@@ -2,7 +2,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use emmc_trace::result::Analysis;
-use emmc_trace::{Event, Input, Notes, analyse, open};
+use emmc_trace::{Correlator, Event, Ftrace, Input, Merge, Notes, Request, analyse, open};
 
 pub(crate) fn bytes(name: &str) -> Vec<u8> {
     let path: PathBuf = [env!("CARGO_MANIFEST_DIR"), "../../testdata/traces", name].iter().collect();
@@ -54,4 +54,14 @@ pub(crate) fn start(opcode: u8, blocks: u32, address: u64, request: &str) -> Str
 
 pub(crate) fn done(opcode: u8, request: &str) -> String {
     format!("mmc_request_done: mmc0: end struct mmc_request[{request}]: cmd_opcode={opcode} cmd_err=0 tag=1")
+}
+
+/// The requests of a text.
+pub(crate) fn requests(text: &str) -> (Vec<Request>, Correlator) {
+    let (mut merge, mut correlator) = (Merge::new(vec![Ftrace::new(text.as_bytes())]), Correlator::default());
+    let mut all = Vec::new();
+    merge.run(|event| correlator.take(event, &mut |request| all.push(*request)));
+    correlator.end(&mut |request| all.push(*request));
+    assert_eq!(merge.notes().damaged, 0);
+    (all, correlator)
 }

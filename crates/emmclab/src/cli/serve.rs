@@ -61,8 +61,8 @@ pub(crate) struct ServeArgs {
     /// Write each register access of a User-Mode Linux with its time to this file
     #[arg(long, value_name = "FILE", requires = "uml")]
     pub(crate) accesses: Option<PathBuf>,
-    /// Write what became of each request, and a summary of each run, to files in this folder
-    #[arg(long, value_name = "DIR", requires = "uml")]
+    /// Write what became of each request, and a summary of each run of a User-Mode Linux, to files in this folder
+    #[arg(long, value_name = "DIR", requires = "machine")]
     pub(crate) record: Option<PathBuf>,
     /// Pass lines that a User-Mode Linux writes to the controller's mailbox to this socket, and answers back
     #[arg(long, value_name = "SOCKET", requires = "uml")]

@@ -106,7 +106,11 @@ impl Fronts {
         let mut fronts = Self::default();
         if let Some(socket) = &args.vfio_user {
             let identity = identity(args.controller);
-            let options = VfioUserOptions { identity, power_follows_client: args.power_follows_client };
+            let options = VfioUserOptions {
+                identity,
+                power_follows_client: args.power_follows_client,
+                record: args.record.clone(),
+            };
             fronts.vfio_user = Some(vfio_user::serve(Arc::clone(served), faults.clone(), socket, options)?);
             fronts.list.push(Front::new("vfio-user", socket.display()));
         }
@@ -166,11 +170,7 @@ pub(crate) fn run(args: &ServeArgs, output: &mut Output) -> CommandResult {
     let has_front = args.vfio_user.is_some() || args.uml.is_some() || !args.nbd.is_empty() || args.fuse.is_some();
     ensure!(has_front, "name at least one of --vfio-user, --uml, --nbd and --fuse");
     // The parser forgets what an option requires where that conflicts with another that is given.
-    for (option, is_given) in [
-        ("--accesses", args.accesses.is_some()),
-        ("--record", args.record.is_some()),
-        ("--mailbox", args.mailbox.is_some()),
-    ] {
+    for (option, is_given) in [("--accesses", args.accesses.is_some()), ("--mailbox", args.mailbox.is_some())] {
         ensure!(!is_given || args.uml.is_some(), "{option}: only --uml has it");
     }
     let logs = args.layer.iter().filter_map(|layer| layer.strip_prefix("log:file=")).map(Path::new);

@@ -138,7 +138,7 @@ fn invalid_input_is_refused_in_one_line() {
         (vec!["serve", &name, "--uml", "x", "--no-delay"], "cannot be used with"),
         (vec!["serve", &name, "--uml", "x", "--nbd", "0"], "cannot be used with"),
         (vec!["serve", &name, "--uml", "x", "--vfio-user", "y"], "cannot be used with"),
-        (vec!["serve", &name, "--record", "x", "--nbd", "0"], "--record: only --uml has it"),
+        (vec!["serve", &name, "--record", "x", "--nbd", "0"], "--vfio-user <SOCKET>|--uml <DIR>"),
         (vec!["serve", &name, "--uml", "x", "--controller", "hs200"], "User-Mode Linux has no INTx"),
         (vec!["serve", &name, "--uml", &format!("{name}/a b")], "cannot be named to the kernel"),
         (vec!["serve", &name, "--uml", &taken], "taken"),
