@@ -21,7 +21,7 @@ pub(crate) fn run(args: &[&str]) -> anyhow::Result<()> {
     }
     if let Some(number) = options.get("--card") {
         let card = TrueCard::random(*number);
-        let findings = card.probe(None).map_err(anyhow::Error::msg)?;
+        let findings = card.probe(&[], None).map_err(anyhow::Error::msg)?;
         println!("{}\nnoise {}\n", card.profile, LEVELS[card.level].0);
         println!("{}", serde_json::to_string_pretty(&findings)?);
         println!("{:?}", card.verdicts(&findings));
@@ -94,7 +94,7 @@ fn measured(first: u64, cards: u64) -> anyhow::Result<Vec<Probed>> {
                 return Ok(());
             }
             let card = TrueCard::random(seed);
-            let findings = card.probe(None).map_err(|error| anyhow::anyhow!("card {seed}: {error}"))?;
+            let findings = card.probe(&[], None).map_err(|error| anyhow::anyhow!("card {seed}: {error}"))?;
             let (time_s, written_bytes) = (findings.spent.time_s, findings.spent.written_bytes);
             let probed = Probed { seed, level: card.level, time_s, written_bytes, verdicts: card.verdicts(&findings) };
             done.lock().map_err(|_| anyhow::anyhow!("a card failed"))?.push(probed);

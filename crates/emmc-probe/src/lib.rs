@@ -10,6 +10,7 @@ mod advice;
 mod capacity;
 mod declared;
 pub mod noise;
+mod part;
 mod probe;
 mod reads;
 mod requests;
@@ -18,12 +19,15 @@ mod robust;
 mod saved;
 mod steps;
 mod suite;
+mod sustained;
 #[cfg(feature = "truth")]
 pub mod truth;
 mod units;
 mod volatile;
+mod written;
 
-pub use probe::{Part, Settings, probe};
+pub use part::{Part, Settings};
+pub use probe::probe;
 pub use result::{Advice, Bound, Confidence, Declared, Evidence, Findings, Parameter, Spent, Value};
 pub use saved::conclude;
 pub use suite::ProbeSuite;

@@ -59,6 +59,11 @@ impl<'a> Requests<'a> {
         self.target.shape().size_bytes
     }
 
+    /// What may still be written. Unit: bytes.
+    pub(crate) fn left_bytes(&self) -> u64 {
+        self.budget_bytes.saturating_sub(self.spent.written_bytes)
+    }
+
     /// Whether what is written can be read back.
     pub(crate) fn has_content(&mut self) -> bool {
         self.target.content().is_some()

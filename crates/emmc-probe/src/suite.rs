@@ -7,7 +7,8 @@ use emmc_units::Nanos;
 use emmc_workload::{Bench, BenchError, Cost, Knob, Options, Progress, Suite};
 
 use crate::capacity;
-use crate::probe::{BUDGET, Part, Settings, probe};
+use crate::part::{Part, Settings};
+use crate::probe::{BUDGET, probe};
 use crate::requests::NAME;
 use crate::result::{Findings, Spent};
 

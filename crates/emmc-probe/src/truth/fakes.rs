@@ -10,7 +10,8 @@ use emmc_units::{Instant, Nanos, Rng};
 
 use super::{LEVELS, TrueCard};
 use crate::noise::NoisyTarget;
-use crate::probe::{BUDGET, Part, Settings, probe};
+use crate::part::{Part, Settings};
+use crate::probe::{BUDGET, probe};
 use crate::result::Findings;
 
 const MIB: u64 = 1 << 20;

@@ -1,6 +1,7 @@
 //! Random virtual cards whose parameters are known, and how many of them a probe finds.
 
 mod fakes;
+mod slc;
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -13,9 +14,11 @@ use emmc_card::sim::SimTarget;
 use emmc_units::{Instant, Nanos, Rng};
 
 use crate::noise::{Noise, NoisyTarget};
-use crate::probe::{BUDGET, Settings, probe};
+use crate::part::{Part, Settings};
+use crate::probe::{BUDGET, probe};
 use crate::result::{Bound, Confidence, Findings, Value};
 pub use fakes::TrueCapacity;
+pub use slc::TrueSlc;
 
 const KIB: u64 = 1 << 10;
 /// A command and its response on the bus, 2 to 3.2 us at 52 MHz. Unit: microseconds.
@@ -23,7 +26,8 @@ const COMMAND_US: f64 = 2.6;
 const MIB: u64 = 1 << 20;
 
 /// The parameters that are scored.
-pub const SCORED: [&str; 5] = ["page", "allocation_unit", "open_units", "discard", "command_overhead"];
+pub const SCORED: [&str; 7] =
+    ["page", "allocation_unit", "open_units", "discard", "command_overhead", "slc_cache", "slc_refill"];
 /// The noise levels, with their names.
 pub const LEVELS: [(&str, Noise); 4] =
     [("none", Noise::NONE), ("low", Noise::LOW), ("middle", Noise::MIDDLE), ("high", Noise::HIGH)];
@@ -47,6 +51,8 @@ pub struct TrueCard {
     pub discards: bool,
     /// Firmware's time of a read. Unit: microseconds.
     pub read_overhead_us: f64,
+    /// The cache of single-bit cells.
+    pub slc: Option<TrueSlc>,
     /// Index in [`LEVELS`].
     pub level: usize,
 }
@@ -110,6 +116,12 @@ impl TrueCard {
         let stripe = page_bytes * planes * dies;
         let bus = pick(rng, &["hs52x4", "hs52", "ddr52", "hs200"]);
         let level = rng.below(LEVELS.len() as u64) as usize;
+        // Drawn apart, so that what is above stays the same for a seed.
+        let more = &mut Rng::new(seed ^ 0x7072_6f62_6501);
+        let bits = program_us.matches(',').count() as u64 + 1;
+        let slc = TrueSlc::random(more, unit_bytes, bits, user_bytes).filter(|_| !is_segment);
+        let (slc_nand, slc_ftl) = slc.map(|slc| slc.sections(program)).unwrap_or_default();
+        let spare = spare + slc.map_or(0.0, |slc| slc.flash_blocks() as f64 / blocks as f64);
         let mut text = format!(
             "name = \"random\"\ndescription = \"random card {seed}\"\nkind = \"emmc\"\n\
              [identity]\nmanufacturer_id = 0xfe\noem_id = 0x0100\nproduct = \"RANDOM\"\next_csd_rev = 7\n\
@@ -119,8 +131,8 @@ impl TrueCard {
              channel_mb_s = {}.0\ncached_program = {}\n\
              [nand.native]\nread_us = {}.0\nprogram_us = {program_us}\nerase_ms = 3.5\nendurance = 3000\n\
              time_spread = 0.05\nendurance_spread = 0.1\n\
-             [ftl]\nmapping = \"{}\"\nunit_bytes = {mapping_unit}\ngc_low_blocks = 4\ntrim_frees = {discards}\n\
-             wear = {{ dynamic = true, static_gap = 0 }}\n",
+             {slc_nand}[ftl]\nmapping = \"{}\"\nunit_bytes = {mapping_unit}\ngc_low_blocks = 4\ntrim_frees = {discards}\n\
+             wear = {{ dynamic = true, static_gap = 0 }}\n{slc_ftl}",
             unit_bytes / page_bytes,
             pick(rng, &[50, 133, 200, 400]),
             rng.below(2) == 0,
@@ -154,24 +166,30 @@ impl TrueCard {
             open_units: is_segment.then_some(open),
             discards,
             read_overhead_us,
+            slc,
             level,
         }
     }
 
-    /// Probes it with everything that writes, within a time and an amount of written bytes if they are given.
+    /// Probes some parts of it, or everything that writes if there are none; within a time and an amount of written
+    /// bytes if they are given.
     ///
     /// Errors: the profile is wrong, or the card fails: as text.
-    pub fn probe(&self, within: Option<(Nanos, u64)>) -> Result<Findings, String> {
+    pub fn probe(&self, parts: &[Part], within: Option<(Nanos, u64)>) -> Result<Findings, String> {
         let (time, budget_bytes) = within.map_or((None, BUDGET), |(time, bytes)| (Some(time), bytes));
+        let (parts, seed) = (parts.to_vec(), self.seed);
+        let mut target = NoisyTarget::new(self.target()?, LEVELS[self.level].1, self.seed);
+        let to_bytes = emmc_port::BlockTarget::shape(&target).size_bytes;
+        let settings = Settings { write: true, from_bytes: 0, to_bytes, budget_bytes, time, parts, seed };
+        probe(&mut target, &settings, &mut |_, _| true).map_err(|error| error.to_string())
+    }
+
+    /// A new one without noise and without content.
+    fn target(&self) -> Result<SimTarget, String> {
         let profile = Profile::from_toml(&self.profile).map_err(|error| error.to_string())?;
         let options = DeviceOptions { keep: StoredContent::Nothing, seed: self.seed };
         let card = Card::new(profile, options).map_err(|error| error.to_string())?;
-        let target = SimTarget::new(card.into_parts().0, "random", Instant::START, false);
-        let mut target = NoisyTarget::new(target, LEVELS[self.level].1, self.seed);
-        let to_bytes = emmc_port::BlockTarget::shape(&target).size_bytes;
-        let (parts, seed) = (vec![], self.seed);
-        let settings = Settings { write: true, from_bytes: 0, to_bytes, budget_bytes, time, parts, seed };
-        probe(&mut target, &settings, &mut |_, _| true).map_err(|error| error.to_string())
+        Ok(SimTarget::new(card.into_parts().0, "random", Instant::START, false))
     }
 
     /// Compares findings with the truth.
@@ -184,6 +202,7 @@ impl TrueCard {
         let found = findings.parameters.get(name)?;
         let is_right = match (name, &found.value) {
             ("allocation_unit", None) if self.unit_bytes.is_none() => return None,
+            ("slc_cache" | "slc_refill", None) if !self.slc.is_some_and(|slc| slc.shows()) => return None,
             (_, None) => return Some((Verdict::Silent, None)),
             ("page", Some(value)) => *value == Value::Whole(self.page_bytes),
             ("allocation_unit", Some(value)) => value.whole() == self.unit_bytes,
@@ -194,6 +213,8 @@ impl TrueCard {
             ("discard", Some(value)) => {
                 *value == Value::Kind(if self.discards { "effective" } else { "ignored" }.into())
             }
+            ("slc_cache", Some(value)) => value.whole().is_some_and(|size| self.is_slc_size(size)),
+            ("slc_refill", Some(Value::Measured(rate))) => self.is_slc_refill(*rate),
             (_, Some(Value::Measured(value))) => (value / (self.read_overhead_us + COMMAND_US) - 1.0).abs() < 0.15,
             _ => false,
         };

@@ -19,7 +19,7 @@ pub struct ProbeSubject<'a> {
 }
 
 /// Names in reading order.
-const ORDER: [(&str, &str); 12] = [
+const ORDER: [(&str, &str); 14] = [
     ("capacity", "capacity"),
     ("page", "page"),
     ("write_unit", "least useful write"),
@@ -31,6 +31,8 @@ const ORDER: [(&str, &str); 12] = [
     ("command_overhead", "command overhead"),
     ("read_rate", "read rate"),
     ("write_cache", "write cache"),
+    ("slc_cache", "fast after a rest"),
+    ("slc_refill", "fast again"),
     ("discard", "discard"),
 ];
 

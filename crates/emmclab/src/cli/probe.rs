@@ -35,7 +35,7 @@ pub(crate) struct ProbeArgs {
     /// Size of the probed area [default: to the end of the target]
     #[arg(long, value_name = "SIZE")]
     pub(crate) size: Option<Size>,
-    /// Limit of written data [default: 1 GiB]
+    /// Limit of written data [default: 2 GiB]
     #[arg(long, value_name = "SIZE", requires = "write")]
     pub(crate) write_budget: Option<Size>,
     /// Limit of time: what was not measured until then has no value [default: 20min]

@@ -1,0 +1,262 @@
+//! The cache of single-bit cells: how much of a sustained write is fast after a rest, and how soon that is so again.
+//!
+//! After a rest the card is written until its rate falls. The volume before the fall is the cache if a second run,
+//! of other pieces in random order and elsewhere, falls after the same volume: what depends on places falls elsewhere.
+//! Then the full card rests for known times, and writes until its rate falls again. Absent on purpose: a cache that
+//! is larger than the runs, one that large writes bypass, and a difference between such a cache and free blocks that
+//! a card keeps in reserve; a host sees the same of both.
+
+use emmc_units::Nanos;
+use emmc_workload::BenchError;
+
+use crate::requests::Requests;
+use crate::result::{Evidence, Parameter, Value};
+
+const MIB: u64 = 1 << 20;
+/// What is judged together. Unit: bytes.
+const BIN: u64 = 4 * MIB;
+/// One run writes no more than the budget divided by this: two runs, two short ones, and other probers.
+const RUN_SHARE: u64 = 5;
+/// Rests that are tried.
+const RESTS: u64 = 2;
+/// A rest that empties the cache of most cards.
+const REST: Nanos = Nanos::from_millis(20_000);
+/// Rests are longer than needed by this factor, and no longer than this.
+const REST_MARGIN: f64 = 1.5;
+const REST_MAX: Nanos = Nanos::from_millis(120_000);
+/// The first rest of a full card.
+const SHORT_REST: Nanos = Nanos::from_millis(2_000);
+/// Writes before the fall are at least this many times faster than those after it.
+const FALL: f64 = 1.3;
+/// The fall is this many times its standard error.
+const CLEAR: f64 = 5.0;
+/// Bins before a fall, and after it, at least: one has no spread.
+const SPREAD: usize = 2;
+/// The cache is larger than other buffers. Unit: bytes.
+const LEAST: u64 = 4 * BIN;
+/// Volumes of two runs that differ by less than this share are the same.
+const SAME: f64 = 0.15;
+
+/// A run up to the fall of its rate.
+#[derive(Clone, Debug, Default)]
+struct Run {
+    /// Times of the bins. Unit: microseconds.
+    bins: Vec<f64>,
+    fall: Option<Fall>,
+}
+
+/// Where and how far the rate falls.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Fall {
+    /// Unit: bytes.
+    after: u64,
+    /// Unit: MB/s.
+    fast: f64,
+    slow: f64,
+}
+
+fn mean(values: &[f64]) -> f64 {
+    values.iter().sum::<f64>() / values.len() as f64
+}
+
+/// Variance of the mean.
+fn error(values: &[f64]) -> f64 {
+    let middle = mean(values);
+    let squares: f64 = values.iter().map(|value| (value - middle).powi(2)).sum();
+    squares / (values.len() * (values.len() - 1).max(1)) as f64
+}
+
+/// The split of bins into fast ones and slow ones with the least squares, if it is clear.
+fn fall(bins: &[f64]) -> Option<Fall> {
+    let splits = SPREAD..bins.len().checked_sub(SPREAD)?;
+    let squares = |part: &[f64]| error(part) * (part.len() * (part.len() - 1)) as f64;
+    let split = splits.min_by(|a, b| {
+        (squares(&bins[..*a]) + squares(&bins[*a..])).total_cmp(&(squares(&bins[..*b]) + squares(&bins[*b..])))
+    })?;
+    let (before, after) = bins.split_at(split);
+    let (fast, slow) = (mean(before), mean(after));
+    // A share of the time itself, where a card without noise has no spread.
+    let error = (error(before) + error(after)).sqrt().max(0.01 * fast);
+    let is_clear = slow > FALL * fast && slow - fast > CLEAR * error;
+    let rate = |time: f64| BIN as f64 / time;
+    // The bin of the fall is slower than those before, by its part after the fall.
+    let within = bins.get(split).map_or(0.0, |bin| ((slow - bin) / (slow - fast)).clamp(0.0, 1.0));
+    let bytes = (split as f64 + within) * BIN as f64;
+    is_clear.then(|| Fall { after: bytes as u64, fast: rate(fast), slow: rate(slow) })
+}
+
+/// Writes pieces of a range until the rate has fallen for long enough; all of it if it does not.
+fn run(requests: &mut Requests<'_>, from: u64, to: u64, piece: u64, in_random: bool) -> Result<Run, BenchError> {
+    let mut found = Run::default();
+    let pieces_of_bin = BIN / piece;
+    let mut bins: Vec<u64> = (0..(to - from) / BIN).collect();
+    if in_random {
+        shuffle(requests, &mut bins);
+    }
+    for bin in bins {
+        let mut pieces: Vec<u64> = (0..pieces_of_bin).collect();
+        if in_random {
+            shuffle(requests, &mut pieces);
+        }
+        // From clock to clock: a card may also work between two requests.
+        let start = requests.now();
+        for index in pieces {
+            match requests.write_cached(from + bin * BIN + index * piece, piece) {
+                Ok(_) => {}
+                // What was seen until then counts.
+                Err(BenchError::Budget { .. } | BenchError::Time { .. }) if found.bins.len() >= 4 => return Ok(found),
+                Err(error) => return Err(error),
+            }
+        }
+        found.bins.push(requests.now().since(start).as_micros_f64());
+        found.fall = fall(&found.bins);
+        // A part of the slow side, so that a slow bin or two are no fall.
+        let is_long = |fall: &Fall| {
+            let slow = found.bins.len() as u64 * BIN - fall.after;
+            slow >= (fall.after / 3).max(4 * BIN)
+        };
+        if found.fall.as_ref().is_some_and(is_long) {
+            break;
+        }
+    }
+    Ok(found)
+}
+
+fn shuffle(requests: &mut Requests<'_>, values: &mut [u64]) {
+    for index in (1..values.len()).rev() {
+        values.swap(index, requests.rng.below(index as u64 + 1) as usize);
+    }
+}
+
+impl Run {
+    fn seen(&self) -> String {
+        let written = (self.bins.len() as u64 * BIN) >> 20;
+        match &self.fall {
+            Some(fall) => {
+                let Fall { after, fast, slow } = fall;
+                format!("{fast:.1} MB/s for {} MiB, then {slow:.1} MB/s; {written} MiB written", after >> 20)
+            }
+            None => format!("{:.1} MB/s over {written} MiB, without a fall", BIN as f64 / mean(&self.bins)),
+        }
+    }
+}
+
+/// The parameters `slc_cache` and `slc_refill`.
+pub(crate) fn cache(requests: &mut Requests<'_>) -> Result<Vec<(&'static str, Parameter)>, BenchError> {
+    requests.step("a sustained write after a rest");
+    let from = requests.from.next_multiple_of(BIN);
+    // A third of what is left: the second run and the rests need as much.
+    let most = (requests.budget_bytes / RUN_SHARE).min(requests.left_bytes() / 3);
+    let half = ((requests.to - from) / 2).min(most) / BIN * BIN;
+    if half < 2 * LEAST {
+        return Err(BenchError::Budget { suite: crate::requests::NAME });
+    }
+    requests.flush()?;
+    requests.idle(REST)?;
+    let first = run(requests, from, from + half, 512 << 10, false)?;
+    let mut evidence = vec![Evidence::new("sustained write", first.seen(), None)];
+    let silent = |why: &str, evidence| {
+        vec![
+            ("slc_cache", Parameter::unknown(why, "bytes", evidence)),
+            ("slc_refill", Parameter::unknown("no size of the cache", "MB/s", vec![])),
+        ]
+    };
+    let Some(fall) = first.fall else {
+        return Ok(silent(
+            "the rate of a sustained write does not fall: none, larger, or bypassed by large writes",
+            evidence,
+        ));
+    };
+    if fall.after < LEAST {
+        return Ok(silent("the rate falls within 16 MiB, as it does with other buffers", evidence));
+    }
+    requests.step("pieces in random order after a rest");
+    requests.flush()?;
+    requests.idle(rest_after(&fall))?;
+    let second = run(requests, from + half, from + 2 * half, 128 << 10, true)?;
+    evidence.push(Evidence::new("random order, elsewhere", second.seen(), None));
+    // Merges make random order slower than a cache that is full.
+    if second.fall.is_some_and(|other| other.fast < fall.slow) {
+        return Ok(silent("random order is slower than a full cache: merges hide it, or it is none", evidence));
+    }
+    let Some(other) = second.fall.filter(|other| is_near(other.after, fall.after)) else {
+        return Ok(silent("two runs do not fall after the same volume", evidence));
+    };
+    let bytes = (fall.after + other.after) / 2 / MIB * MIB;
+    for witness in &mut evidence {
+        witness.value = Some(Value::Whole(bytes));
+    }
+    let refill = refill(requests, from, half, fall)?;
+    Ok(vec![("slc_cache", Parameter::of(Value::Whole(bytes), "bytes", evidence)), ("slc_refill", refill)])
+}
+
+/// Time to empty a full cache: a card that is full takes data no faster than it empties the cache.
+fn rest_after(fall: &Fall) -> Nanos {
+    let emptied = Nanos::from_micros_f64(fall.after as f64 / fall.slow * REST_MARGIN);
+    emptied.max(REST).min(REST_MAX)
+}
+
+fn is_near(one: u64, other: u64) -> bool {
+    one.abs_diff(other) as f64 <= SAME * one.max(other) as f64
+}
+
+/// How much of the cache is free again after rests that are too short for all of it.
+fn refill(requests: &mut Requests<'_>, from: u64, half: u64, cache: Fall) -> Result<Parameter, BenchError> {
+    requests.step("short rests of a full card");
+    let mut rest = SHORT_REST;
+    let mut evidence = Vec::new();
+    let mut rates: Vec<f64> = Vec::new();
+    for index in 0..RESTS {
+        requests.idle(rest)?;
+        let at = from + index * (half / 2 / BIN * BIN);
+        let run = run(requests, at, at + half / 2 / BIN * BIN, 512 << 10, false)?;
+        let seconds = rest.0 as f64 / 1e9;
+        let seen = format!("{seconds:.1} s of rest: {}", run.seen());
+        let free = run.fall.filter(|fall| fall.fast > 0.8 * cache.fast).map(|fall| fall.after);
+        let is_part = |free: &u64| *free >= LEAST && (*free as f64) < 0.8 * cache.after as f64;
+        let rate = free.filter(is_part).map(|free| free as f64 / 1e6 / seconds);
+        evidence.push(Evidence::new("short rest", seen, None));
+        rates.extend(rate);
+        rest = match free {
+            // All of it was free.
+            Some(free) if free as f64 >= 0.8 * cache.after as f64 => Nanos(rest.0 / 4),
+            Some(free) if free * 2 < cache.after => Nanos(rest.0 * 3 / 2),
+            Some(_) => Nanos(rest.0 * 2 / 3),
+            None => Nanos(rest.0 * 4),
+        };
+    }
+    let middle = Value::Measured((mean(&rates) * 10.0).round() / 10.0);
+    let agree = match rates[..] {
+        [_] => 1,
+        [one, other] if (one - other).abs() < 0.25 * one.max(other) => 2,
+        _ => 0,
+    };
+    evidence.iter_mut().filter(|_| agree > 1).for_each(|witness| witness.value = Some(middle.clone()));
+    if agree > 0 {
+        return Ok(Parameter::of(middle, "MB/s", evidence));
+    }
+    Ok(Parameter::unknown("rests of some seconds free no clear part of the cache", "MB/s", evidence))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_fall_is_a_step_and_no_spike() {
+        // 20 bins at 0.1 s; then each takes three times longer.
+        let step: Vec<f64> =
+            (0..36).map(|bin| if bin < 20 { 1e5 } else { 3e5 } + f64::from(bin * 7 % 5) * 1e3).collect();
+        let found = fall(&step).expect("a fall");
+        assert!(is_near(found.after, 20 * BIN) && found.fast > 2.5 * found.slow, "{found:?}");
+        // Whole blocks are folded at once, every fourth bin.
+        let folds: Vec<f64> = (0..100).map(|bin| if bin >= 12 && bin % 4 == 0 { 6e5 } else { 1e5 }).collect();
+        assert!(is_near(fall(&folds).expect("a fall").after, 12 * BIN));
+        let spikes: Vec<f64> =
+            (0..60).map(|bin| if bin % 17 == 5 { 4e5 } else { 1e5 + f64::from(bin * 7 % 5) * 5e3 }).collect();
+        assert_eq!(fall(&spikes), None);
+        let drift: Vec<f64> = (0..60).map(|bin| 1e5 * (1.0 + f64::from(bin) * 0.003)).collect();
+        assert_eq!(fall(&drift), None);
+        assert_eq!(fall(&[1.0, 1.0, 9.0]), None);
+    }
+}
