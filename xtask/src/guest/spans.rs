@@ -1,7 +1,7 @@
 //! The spans of a guest's recording, compared with what the card itself logged for the same requests.
 //!
-//! The guest leaves pages of its ring buffers (`cpuN`), the kernel's `formats`, `parts` (which megabytes of the card a
-//! kind of requests has for itself) and fio's results; the card's server leaves its record.
+//! The guest leaves pages of its ring buffers (`cpuN`) and the kernel's `formats`, or a `trace.dat`, then `parts` (which
+//! megabytes of the card a kind of requests has for itself) and fio's results; the card's server leaves its record.
 
 use std::collections::HashMap;
 use std::fs;
@@ -172,7 +172,7 @@ fn read(out: &Path) -> anyhow::Result<Recorded> {
     for entry in fs::read_dir(out)? {
         let path = entry?.path();
         let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-        if name.starts_with("cpu") || name == "formats" {
+        if name.starts_with("cpu") || name == "formats" || name == "trace.dat" {
             let storage: Arc<dyn Storage> = Arc::new(fs::read(&path)?);
             inputs.push(Input { name, storage });
         }

@@ -1,0 +1,32 @@
+# A recording by `emmclab trace record --full` has every request, and the spans that the card itself logged. The host
+# compares each request when the machine is off (xtask/src/guest/spans.rs).
+# trial: --profile small.toml --controller cqe --clock virtual
+. /guest/library.sh
+wait_card
+card=/dev/mmcblk0
+
+fio --name=fill --filename=$card --size=80m --rw=write --bs=512k --direct=1 --minimal >/dev/null || fail 'filling'
+dd if=/dev/null of=$card conv=notrunc,fsync 2>/dev/null || fail 'flushing'
+sync
+
+# Kinds of requests, each in a part of the card of its own.
+cat >/tmp/load <<'END'
+first_mib=0
+for kib in 4 128; do
+    for pattern in read randread write randwrite; do
+        name=direct-$pattern-$kib
+        echo "$name $first_mib 8" >>/out/parts
+        fio --name=$name --filename=/dev/mmcblk0 --offset=${first_mib}m --size=8m --randseed=$((first_mib + 1)) --direct=1 \
+            --ioengine=psync --rw=$pattern --bs=${kib}k --io_size=$((kib * 60))k --clocksource=clock_gettime \
+            --output-format=json --output=/out/$name.json || exit 1
+        first_mib=$((first_mib + 8))
+    done
+done
+END
+/guest/emmclab trace record --full --buffer 24MiB -o /out/trace.dat -- sh /tmp/load || fail "record: exit code $?"
+
+/guest/emmclab trace analyse /out/trace.dat --json >/tmp/analysis || [ $? = 1 ] || fail 'analyse'
+for expected in '"unpaired": 0' '"lost_events": 0' '"name": "Q2G"' '"name": "G2I"' '"name": "I2D"'; do
+    grep -q "$expected" /tmp/analysis || fail "the analysis has no $expected"
+done
+tell 'spans'
