@@ -1,7 +1,7 @@
 //! The spans of a guest's recording, compared with what the card itself logged for the same requests.
 //!
-//! The guest leaves pages of its ring buffers (`cpuN`) and the kernel's `formats`, or a `trace.dat`, then `parts` (which
-//! megabytes of the card a kind of requests has for itself) and fio's results; the card's server leaves its record.
+//! The guest leaves pages of its ring buffers (`cpuN`) and the kernel's `formats`, or a `trace.dat`; `parts` (which
+//! megabytes of the card a kind of requests has for itself), and fio's results. The card's server leaves its record.
 
 use std::collections::HashMap;
 use std::fs;
