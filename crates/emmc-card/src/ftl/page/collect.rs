@@ -318,8 +318,12 @@ impl PageFtl {
             if moved.is_err() {
                 self.failing.push(block);
             }
-            // A bad block is not scanned after a power cut: the copies must be durable before the mark is.
-            now = self.settle(nand, self.roles.gc, moved?)?;
+            // A bad block is not scanned after a power cut: whatever is newer than its content must be durable before
+            // the mark is, the copies as well as what the host has overwritten since.
+            now = moved?;
+            for role in 0..self.frontiers.len() {
+                now = self.settle(nand, role, now)?;
+            }
             nand.mark_bad(block, now.max(nand.quiet_at()));
         }
         Ok(now)

@@ -101,6 +101,8 @@ pub struct SegmentFtl {
     part_end: Option<u32>,
     /// Blocks in which a program failed.
     failing: BTreeSet<u32>,
+    /// Such blocks without valid units, which are not marked bad yet.
+    retiring: Vec<u32>,
     /// Further blocks of AUs that could not be merged because no block was left.
     strays: BTreeMap<u32, Vec<u32>>,
     /// No acknowledged data may be put at risk: a reliable write is in progress.
@@ -164,6 +166,7 @@ impl SegmentFtl {
             reclaiming: None,
             part_end: None,
             failing: BTreeSet::new(),
+            retiring: Vec::new(),
             strays: BTreeMap::new(),
             careful: false,
             doubted: BTreeMap::new(),

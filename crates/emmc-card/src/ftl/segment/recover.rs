@@ -60,6 +60,7 @@ impl SegmentFtl {
         self.reclaiming = None;
         self.part_end = None;
         self.failing.clear();
+        self.retiring.clear();
         self.strays.clear();
         self.homes.fill(NO_BLOCK);
         // Only merges write before the end of a recovery, so a session with pages in a log had already secured the
