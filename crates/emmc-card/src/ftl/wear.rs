@@ -28,7 +28,7 @@ const HURRY: u32 = 16;
 const LOOKS_PER_ROUND: u32 = 64;
 
 impl Levelling {
-    /// Levelling that starts when erase counts differ by more than `gap`; 0: never.
+    /// Levelling by moves to blocks with more than `gap` erases more; 0: never.
     pub fn new(gap: u32, blocks: u32) -> Self {
         Self { gap, every: (blocks / LOOKS_PER_ROUND).max(1), waited: 0, life: 0 }
     }
@@ -58,9 +58,9 @@ impl Levelling {
         opened > STATIC_LIVES * self.life / LIVES
     }
 
-    /// The least worn of blocks with data, if its distance to the most worn of all blocks is too large.
-    pub fn choose(&self, nand: &Nand, with_data: impl Iterator<Item = u32>, most: u32) -> Option<u32> {
+    /// The least worn of blocks with data, if a block with `target` erases is too far from it.
+    pub fn choose(&self, nand: &Nand, with_data: impl Iterator<Item = u32>, target: u32) -> Option<u32> {
         let (least, block) = with_data.map(|block| (nand.block(block).erase_count, block)).min()?;
-        (self.gap > 0 && most - least.min(most) > self.gap).then_some(block)
+        (self.gap > 0 && target - least.min(target) > self.gap).then_some(block)
     }
 }

@@ -29,7 +29,7 @@ const SPEED_BYTES: u64 = 256 << 20;
 const CYCLE_BYTES_MAX: f64 = 64e9;
 
 /// The share of static wear levelling in what is programmed that is worth a note.
-const MOVED_SHARE: f64 = 0.05;
+const MOVED_SHARE: f64 = 0.02;
 
 /// What was counted. Unit: a second of load.
 #[derive(Clone, Copy, Debug, Default)]
@@ -209,12 +209,14 @@ impl Trial {
                 moved_share.min(1.0) * 100.0
             ));
         }
-        let gap = self.target.device().profile().ftl.wear.static_gap;
-        let is_mostly_static = self.static_bytes > self.partition.bytes() / 10;
-        if gap > 0 && is_mostly_static && moved_share <= MOVED_SHARE {
+        // Each static block moves once in a gap of erases.
+        let gap = f64::from(self.target.device().profile().ftl.wear.static_gap);
+        let static_share = self.static_bytes as f64 / self.partition.bytes() as f64;
+        if static_share > MOVED_SHARE * gap && moved_share <= MOVED_SHARE {
             notes.push(format!(
-                "some data never changes; when blocks differ by {gap} erases, static wear levelling begins to move it and \
-shortens the life: sim life shows by how much"
+                "some data never changes; when blocks differ by {gap} erases, static wear levelling begins to move it, up \
+to {:.0} % of what is programmed: sim life counts it",
+                static_share / gap * 100.0
             ));
         }
         if self.cycle_s > self.awaited_s() {

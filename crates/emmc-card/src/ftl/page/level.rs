@@ -2,14 +2,15 @@
 //!
 //! What moves is static, so it must not mix with data that changes: each later collection would copy it again. It has a
 //! frontier of its own, whose block is closed with the end of the move. That block is the most worn of the free ones:
-//! it rests from now on, and the little worn one is free for data that wears it.
+//! it rests from now on, and the little worn one is free for data that wears it. What counts is the difference between
+//! these two. The most worn of all blocks may rest already: by it, moves would go on until every block had rested.
 
 use emmc_units::Instant;
 
 use super::PageFtl;
 use super::steps::Reason;
 use crate::ftl::FtlError;
-use crate::nand::{BlockHealth, Nand};
+use crate::nand::Nand;
 
 impl PageFtl {
     /// Notes for how long a victim's content has lasted: what static data is measured by.
@@ -28,11 +29,9 @@ impl PageFtl {
         if self.pool.free() < self.low_blocks.max(1) {
             return None;
         }
-        let worn = self.spec.blocks.iter().filter(|block| nand.block(**block).health == BlockHealth::Good);
-        let counts = worn.filter(|block| !self.log_blocks.contains(block)).map(|&block| nand.block(block).erase_count);
-        let most = counts.max().unwrap_or(0);
+        let target = self.pool.iter().map(|block| nand.block(block).erase_count).max()?;
         let is_static = |block: &u32| self.levelling.is_static(self.age_of(*block));
-        let found = self.levelling.choose(nand, self.victims.iter().filter(is_static), most);
+        let found = self.levelling.choose(nand, self.victims.iter().filter(is_static), target);
         if found.is_some() {
             self.levelling.hurry();
         }

@@ -57,7 +57,7 @@ impl SegmentFtl {
         self.careful = false;
         self.open.clear();
         self.shared.clear();
-        self.reclaiming = None;
+        (self.reclaiming, self.waited_pages) = (None, 0);
         self.part_end = None;
         self.failing.clear();
         self.retiring.clear();
