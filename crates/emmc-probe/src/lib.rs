@@ -10,6 +10,7 @@ mod advice;
 mod capacity;
 mod declared;
 pub mod noise;
+mod order;
 mod part;
 mod probe;
 mod reads;

@@ -14,6 +14,8 @@ pub enum Part {
     Page,
     /// Open units and their size.
     Units,
+    /// Where writes in random order are as fast as sequential ones.
+    Order,
     /// The write cache.
     Cache,
     /// What a discard does.
@@ -26,8 +28,8 @@ pub enum Part {
 
 impl Part {
     /// All of them, in the order in which they run.
-    pub const ALL: [Self; 7] =
-        [Self::Reads, Self::Page, Self::Units, Self::Cache, Self::Discard, Self::Slc, Self::Capacity];
+    pub const ALL: [Self; 8] =
+        [Self::Reads, Self::Page, Self::Units, Self::Order, Self::Cache, Self::Discard, Self::Slc, Self::Capacity];
 
     /// Its name on the command line.
     pub fn name(self) -> &'static str {
@@ -35,6 +37,7 @@ impl Part {
             Self::Reads => "reads",
             Self::Page => "page",
             Self::Units => "units",
+            Self::Order => "order",
             Self::Cache => "cache",
             Self::Discard => "discard",
             Self::Slc => "slc",

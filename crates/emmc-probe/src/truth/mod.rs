@@ -26,8 +26,17 @@ const COMMAND_US: f64 = 2.6;
 const MIB: u64 = 1 << 20;
 
 /// The parameters that are scored.
-pub const SCORED: [&str; 7] =
-    ["page", "allocation_unit", "open_units", "discard", "command_overhead", "slc_cache", "slc_refill"];
+pub const SCORED: [&str; 9] = [
+    "page",
+    "allocation_unit",
+    "open_units",
+    "open_units_random",
+    "mapping_class",
+    "discard",
+    "command_overhead",
+    "slc_cache",
+    "slc_refill",
+];
 /// The noise levels, with their names.
 pub const LEVELS: [(&str, Noise); 4] =
     [("none", Noise::NONE), ("low", Noise::LOW), ("middle", Noise::MIDDLE), ("high", Noise::HIGH)];
@@ -47,6 +56,9 @@ pub struct TrueCard {
     pub unit_bytes: Option<u64>,
     /// How many units are open; none on a card that maps by pages.
     pub open_units: Option<u64>,
+    /// How many of them take writes in any order; none also where logs of a profile decide.
+    open_random: Option<u64>,
+    mapping_class: &'static str,
     /// Whether a discard frees anything.
     pub discards: bool,
     /// Firmware's time of a read. Unit: microseconds.
@@ -164,6 +176,16 @@ impl TrueCard {
             page_bytes,
             unit_bytes: is_segment.then_some(unit_bytes),
             open_units: is_segment.then_some(open),
+            open_random: match (is_segment, random_order, logs) {
+                (true, true, _) => Some(open),
+                (true, false, 0) => Some(0),
+                _ => None,
+            },
+            mapping_class: match (is_segment, random_order, logs) {
+                (false, ..) => "random",
+                (true, false, 0) => "sequential",
+                _ => "semi-sequential",
+            },
             discards,
             read_overhead_us,
             slc,
@@ -201,15 +223,21 @@ impl TrueCard {
     fn verdict(&self, name: &str, findings: &Findings) -> Option<(Verdict, Option<Confidence>)> {
         let found = findings.parameters.get(name)?;
         let is_right = match (name, &found.value) {
+            // How long logs for writes out of order last depends on their sizes, so that no number is the true one.
+            ("open_units_random", _) if self.open_units.is_some() && self.open_random.is_none() => return None,
             ("allocation_unit", None) if self.unit_bytes.is_none() => return None,
             ("slc_cache" | "slc_refill", None) if !self.slc.is_some_and(|slc| slc.shows()) => return None,
             (_, None) => return Some((Verdict::Silent, None)),
             ("page", Some(value)) => *value == Value::Whole(self.page_bytes),
             ("allocation_unit", Some(value)) => value.whole() == self.unit_bytes,
-            ("open_units", Some(value)) => match (found.bound, value.whole()) {
-                (Some(Bound::AtLeast), Some(least)) => self.open_units.is_none_or(|open| open >= least),
-                (_, value) => value == self.open_units,
-            },
+            ("open_units" | "open_units_random", Some(value)) => {
+                let truth = if name == "open_units" { self.open_units } else { self.open_random };
+                match (found.bound, value.whole()) {
+                    (Some(Bound::AtLeast), Some(least)) => truth.is_none_or(|open| open >= least),
+                    (_, value) => value == truth,
+                }
+            }
+            ("mapping_class", Some(value)) => *value == Value::Kind(self.mapping_class.into()),
             ("discard", Some(value)) => {
                 *value == Value::Kind(if self.discards { "effective" } else { "ignored" }.into())
             }

@@ -26,7 +26,7 @@ const ORDER: [(&str, &str); 14] = [
     ("allocation_unit", "allocation unit"),
     ("open_units", "open units"),
     ("open_units_random", "open, random order"),
-    ("mapping_class", "order in a unit"),
+    ("mapping_class", "order of writes"),
     ("fat_region", "region for FATs"),
     ("command_overhead", "command overhead"),
     ("read_rate", "read rate"),
