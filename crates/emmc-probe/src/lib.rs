@@ -14,6 +14,7 @@ mod order;
 mod part;
 mod probe;
 mod reads;
+mod regions;
 mod requests;
 mod result;
 mod robust;

@@ -20,6 +20,8 @@ pub enum Part {
     Cache,
     /// What a discard does.
     Discard,
+    /// Parts of the card that differ.
+    Regions,
     /// The cache of single-bit cells.
     Slc,
     /// Whether the stated capacity is there.
@@ -28,8 +30,17 @@ pub enum Part {
 
 impl Part {
     /// All of them, in the order in which they run.
-    pub const ALL: [Self; 8] =
-        [Self::Reads, Self::Page, Self::Units, Self::Order, Self::Cache, Self::Discard, Self::Slc, Self::Capacity];
+    pub const ALL: [Self; 9] = [
+        Self::Reads,
+        Self::Page,
+        Self::Units,
+        Self::Order,
+        Self::Cache,
+        Self::Discard,
+        Self::Regions,
+        Self::Slc,
+        Self::Capacity,
+    ];
 
     /// Its name on the command line.
     pub fn name(self) -> &'static str {
@@ -40,6 +51,7 @@ impl Part {
             Self::Order => "order",
             Self::Cache => "cache",
             Self::Discard => "discard",
+            Self::Regions => "regions",
             Self::Slc => "slc",
             Self::Capacity => "capacity",
         }

@@ -106,7 +106,7 @@ fn unwritten(requests: &mut Requests<'_>, settings: &Settings) -> Result<Vec<(&'
 }
 
 /// Parameters that only writes show, with their units.
-pub(crate) const OF_WRITES: [(Part, &str, &str); 10] = [
+pub(crate) const OF_WRITES: [(Part, &str, &str); 12] = [
     (Part::Page, "write_unit", "bytes"),
     (Part::Units, "open_units", ""),
     (Part::Units, "allocation_unit", "bytes"),
@@ -114,6 +114,8 @@ pub(crate) const OF_WRITES: [(Part, &str, &str); 10] = [
     (Part::Order, "mapping_class", ""),
     (Part::Cache, "write_cache", "bytes"),
     (Part::Discard, "discard", ""),
+    (Part::Regions, "regions", ""),
+    (Part::Regions, "fat_region", ""),
     (Part::Slc, "slc_cache", "bytes"),
     (Part::Slc, "slc_refill", "MB/s"),
     (Part::Capacity, "capacity", "bytes"),

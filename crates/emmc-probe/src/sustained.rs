@@ -145,8 +145,11 @@ impl Run {
     }
 }
 
-/// The parameters `slc_cache` and `slc_refill`.
-pub(crate) fn cache(requests: &mut Requests<'_>) -> Result<Vec<(&'static str, Parameter)>, BenchError> {
+/// The parameters `slc_cache` and `slc_refill`; `open`: what the open units hold together, if known. Unit: bytes.
+pub(crate) fn cache(
+    requests: &mut Requests<'_>,
+    open: Option<u64>,
+) -> Result<Vec<(&'static str, Parameter)>, BenchError> {
     requests.step("a sustained write after a rest");
     let from = requests.from.next_multiple_of(BIN);
     // A third of what is left: the second run and the rests need as much.
@@ -182,6 +185,12 @@ pub(crate) fn cache(requests: &mut Requests<'_>) -> Result<Vec<(&'static str, Pa
     let Some(other) = second.fall.filter(|other| is_near(other.after, fall.after)) else {
         return Ok(silent("two runs do not fall after the same volume", evidence));
     };
+    if open.is_some_and(|open| is_near(open, fall.after)) {
+        return Ok(silent(
+            "the rate falls after as much as all open units hold: they close, or a cache is full",
+            evidence,
+        ));
+    }
     // Merges make random order slower than a cache that is full, and cost what depends on the order.
     if other.fast < fall.slow || !COST.contains(&(other.cost() / fall.cost())) {
         return Ok(silent(

@@ -8,7 +8,7 @@ use crate::requests::Requests;
 use crate::result::{Evidence, Parameter, Value};
 use crate::steps::{STEPS_BYTES, Steps, steps};
 use crate::units::{Limit, SWEEP_MAX, Streams};
-use crate::{order, reads, sustained, units, volatile};
+use crate::{order, reads, regions, sustained, units, volatile};
 
 const MIB: u64 = 1 << 20;
 /// Least size of the area of writing probes. Unit: bytes.
@@ -122,9 +122,18 @@ pub(crate) fn written(
         };
         found.push(("discard", discard.unwrap_or_else(|why| Parameter::unknown(why, "", vec![]))));
     }
+    if settings.has(Part::Regions) {
+        let regions = tried(regions::regions(requests))?;
+        found.extend(regions.unwrap_or_else(|why| unknown(&[("regions", ""), ("fat_region", "")], &why)));
+    }
     if settings.has(Part::Slc) {
         // Near the end of them all, because it fills the cache and writes most.
-        let slc = tried(sustained::cache(requests))?;
+        let whole = |name| {
+            let (_, parameter) = found.iter().find(|(other, _)| *other == name)?;
+            parameter.value.as_ref()?.whole()
+        };
+        let open = whole("open_units").zip(whole("allocation_unit")).map(|(count, unit)| count * unit);
+        let slc = tried(sustained::cache(requests, open))?;
         found.extend(slc.unwrap_or_else(|why| unknown(&[("slc_cache", "bytes"), ("slc_refill", "MB/s")], &why)));
     }
     Ok(found)

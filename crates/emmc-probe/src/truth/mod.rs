@@ -2,6 +2,7 @@
 
 mod fakes;
 mod slc;
+mod uneven;
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -11,6 +12,7 @@ use emmc_card::device::DeviceOptions;
 use emmc_card::nand::StoredContent;
 use emmc_card::profile::Profile;
 use emmc_card::sim::SimTarget;
+use emmc_port::BlockTarget;
 use emmc_units::{Instant, Nanos, Rng};
 
 use crate::noise::{Noise, NoisyTarget};
@@ -19,6 +21,8 @@ use crate::probe::{BUDGET, probe};
 use crate::result::{Bound, Confidence, Findings, Value};
 pub use fakes::TrueCapacity;
 pub use slc::TrueSlc;
+pub use uneven::TruePart;
+use uneven::TwoCards;
 
 const KIB: u64 = 1 << 10;
 /// A command and its response on the bus, 2 to 3.2 us at 52 MHz. Unit: microseconds.
@@ -26,7 +30,7 @@ const COMMAND_US: f64 = 2.6;
 const MIB: u64 = 1 << 20;
 
 /// The parameters that are scored.
-pub const SCORED: [&str; 9] = [
+pub const SCORED: [&str; 11] = [
     "page",
     "allocation_unit",
     "open_units",
@@ -36,6 +40,8 @@ pub const SCORED: [&str; 9] = [
     "command_overhead",
     "slc_cache",
     "slc_refill",
+    "regions",
+    "fat_region",
 ];
 /// The noise levels, with their names.
 pub const LEVELS: [(&str, Noise); 4] =
@@ -65,6 +71,8 @@ pub struct TrueCard {
     pub read_overhead_us: f64,
     /// The cache of single-bit cells.
     pub slc: Option<TrueSlc>,
+    /// A part that differs; none on the card as it is drawn.
+    pub part: Option<TruePart>,
     /// Index in [`LEVELS`].
     pub level: usize,
 }
@@ -189,6 +197,7 @@ impl TrueCard {
             discards,
             read_overhead_us,
             slc,
+            part: None,
             level,
         }
     }
@@ -198,17 +207,38 @@ impl TrueCard {
     ///
     /// Errors: the profile is wrong, or the card fails: as text.
     pub fn probe(&self, parts: &[Part], within: Option<(Nanos, u64)>) -> Result<Findings, String> {
+        match &self.part {
+            None => self.probed(self.target()?, parts, within),
+            Some(part) => self.probed(TwoCards::new(self, part)?, parts, within),
+        }
+    }
+
+    fn probed(
+        &self,
+        target: impl BlockTarget,
+        parts: &[Part],
+        within: Option<(Nanos, u64)>,
+    ) -> Result<Findings, String> {
         let (time, budget_bytes) = within.map_or((None, BUDGET), |(time, bytes)| (Some(time), bytes));
-        let (parts, seed) = (parts.to_vec(), self.seed);
-        let mut target = NoisyTarget::new(self.target()?, LEVELS[self.level].1, self.seed);
-        let to_bytes = emmc_port::BlockTarget::shape(&target).size_bytes;
+        let mut target = NoisyTarget::new(target, LEVELS[self.level].1, self.seed);
+        let (parts, seed, to_bytes) = (parts.to_vec(), self.seed, target.shape().size_bytes);
         let settings = Settings { write: true, from_bytes: 0, to_bytes, budget_bytes, time, parts, seed };
         probe(&mut target, &settings, &mut |_, _| true).map_err(|error| error.to_string())
     }
 
+    /// The same card with a part that differs.
+    #[must_use]
+    pub fn uneven(self) -> Self {
+        Self { part: Some(TruePart::random(&self)), ..self }
+    }
+
     /// A new one without noise and without content.
     fn target(&self) -> Result<SimTarget, String> {
-        let profile = Profile::from_toml(&self.profile).map_err(|error| error.to_string())?;
+        self.target_of(&self.profile)
+    }
+
+    fn target_of(&self, profile: &str) -> Result<SimTarget, String> {
+        let profile = Profile::from_toml(profile).map_err(|error| error.to_string())?;
         let options = DeviceOptions { keep: StoredContent::Nothing, seed: self.seed };
         let card = Card::new(profile, options).map_err(|error| error.to_string())?;
         Ok(SimTarget::new(card.into_parts().0, "random", Instant::START, false))
@@ -238,6 +268,11 @@ impl TrueCard {
                 }
             }
             ("mapping_class", Some(value)) => *value == Value::Kind(self.mapping_class.into()),
+            ("regions", Some(value)) => {
+                let differs = self.part.as_ref().is_some_and(|part| !part.is_for_fat);
+                *value == Value::Kind(if differs { "differ" } else { "uniform" }.into())
+            }
+            ("fat_region", Some(Value::Kind(kind))) => self.is_fat_region(kind),
             ("discard", Some(value)) => {
                 *value == Value::Kind(if self.discards { "effective" } else { "ignored" }.into())
             }

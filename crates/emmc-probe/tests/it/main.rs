@@ -53,6 +53,25 @@ fn caches_of_single_bit_cells_are_found_and_not_invented() {
     assert!(right * 10 >= shown * 7 && shown >= 4, "{right} of {shown}");
 }
 
+/// The same cards without and with a part that is another card.
+#[test]
+fn parts_that_differ_are_found_and_not_invented() {
+    let mut right = [0, 0];
+    for seed in CARDS {
+        let card = TrueCard::random(seed);
+        for card in [card.clone(), card.uneven()] {
+            let findings = card.probe(&[Part::Regions], None).expect("the card is probed");
+            let verdicts = card.verdicts(&findings);
+            for (name, right) in ["regions", "fat_region"].into_iter().zip(&mut right) {
+                let verdict = verdicts[name].0;
+                assert_ne!(verdict, Verdict::Wrong, "card {seed}, {:?}: {:?}", card.part, findings.parameters[name]);
+                *right += usize::from(verdict == Verdict::Right);
+            }
+        }
+    }
+    assert!(right.iter().all(|right| *right >= 40), "{right:?} of 48");
+}
+
 #[test]
 fn a_probe_repeats_itself() {
     let card = TrueCard::random(3);

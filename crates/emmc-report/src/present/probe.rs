@@ -19,7 +19,7 @@ pub struct ProbeSubject<'a> {
 }
 
 /// Names in reading order.
-const ORDER: [(&str, &str); 14] = [
+const ORDER: [(&str, &str); 15] = [
     ("capacity", "capacity"),
     ("page", "page"),
     ("write_unit", "least useful write"),
@@ -27,6 +27,7 @@ const ORDER: [(&str, &str); 14] = [
     ("open_units", "open units"),
     ("open_units_random", "open, random order"),
     ("mapping_class", "order of writes"),
+    ("regions", "parts"),
     ("fat_region", "region for FATs"),
     ("command_overhead", "command overhead"),
     ("read_rate", "read rate"),
