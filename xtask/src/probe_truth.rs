@@ -5,8 +5,8 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use anyhow::{Context, bail, ensure};
+use emmc_probe::Confidence;
 use emmc_probe::truth::{LEVELS, SCORED, TrueCapacity, TrueCard, Verdict, Verdicts};
-use emmc_probe::{Confidence, Part};
 
 /// Prints the table; with `--card N` one card and what was found, with `--fakes N` what is found of fakes and honest
 /// cards, with `--fake N` one of the fakes.
@@ -82,8 +82,7 @@ struct Probed {
     level: usize,
     time_s: f64,
     written_bytes: u64,
-    /// Of the card, and of the one with a part that differs.
-    verdicts: [Verdicts; 2],
+    verdicts: Verdicts,
 }
 
 fn measured(first: u64, cards: u64) -> anyhow::Result<Vec<Probed>> {
@@ -96,13 +95,8 @@ fn measured(first: u64, cards: u64) -> anyhow::Result<Vec<Probed>> {
             }
             let card = TrueCard::random(seed);
             let findings = card.probe(&[], None).map_err(|error| anyhow::anyhow!("card {seed}: {error}"))?;
-            // Once more with a part that differs, of which only that is asked.
-            let uneven = card.clone().uneven();
-            let parted =
-                uneven.probe(&[Part::Regions], None).map_err(|error| anyhow::anyhow!("card {seed}: {error}"))?;
             let (time_s, written_bytes) = (findings.spent.time_s, findings.spent.written_bytes);
-            let verdicts = [card.verdicts(&findings), uneven.verdicts(&parted)];
-            let probed = Probed { seed, level: card.level, time_s, written_bytes, verdicts };
+            let probed = Probed { seed, level: card.level, time_s, written_bytes, verdicts: card.verdicts(&findings) };
             done.lock().map_err(|_| anyhow::anyhow!("a card failed"))?.push(probed);
         }
     };
@@ -123,7 +117,7 @@ fn table(probed: &[Probed]) {
     for name in SCORED {
         for (level, (level_name, _)) in LEVELS.iter().enumerate() {
             let of_level = probed.iter().filter(|probed| probed.level == level);
-            let verdicts: Vec<_> = of_level.flat_map(|probed| &probed.verdicts).filter_map(|of| of.get(name)).collect();
+            let verdicts: Vec<_> = of_level.filter_map(|probed| probed.verdicts.get(name)).collect();
             let count = |wanted| verdicts.iter().filter(|(verdict, _)| *verdict == wanted).count();
             let high =
                 |wanted| verdicts.iter().filter(|verdict| **verdict == &(wanted, Some(Confidence::High))).count();
@@ -139,9 +133,8 @@ fn table(probed: &[Probed]) {
         }
     }
     let wrong = |name| {
-        let is_wrong = |probed: &&Probed| {
-            probed.verdicts.iter().any(|of| of.get(name).is_some_and(|(verdict, _)| *verdict == Verdict::Wrong))
-        };
+        let is_wrong =
+            |probed: &&Probed| probed.verdicts.get(name).is_some_and(|(verdict, _)| *verdict == Verdict::Wrong);
         probed.iter().filter(is_wrong).map(|probed| probed.seed.to_string()).take(12).collect::<Vec<_>>().join(" ")
     };
     println!();

@@ -190,6 +190,18 @@ impl Recorder {
         self.write(file, self.buffer_bytes).map_err(|error| TracefsError::System { place, error })
     }
 
+    /// How full the fullest processor's buffer is: 1 is full.
+    ///
+    /// Errors: those of the system.
+    pub fn fill(&self) -> Result<f64, TracefsError> {
+        let failed = |error| TracefsError::System { place: self.instance.clone(), error };
+        let mut most = 0;
+        for cpu in self.processors().map_err(failed)? {
+            most = most.max(self.statistics(cpu).map_err(failed)?.2);
+        }
+        Ok(most as f64 / self.buffer_bytes as f64)
+    }
+
     fn set(&self, file: &str, value: &str) -> Result<(), TracefsError> {
         let place = self.instance.join(file);
         fs::write(&place, value).map_err(|error| TracefsError::System { place, error })
@@ -246,7 +258,7 @@ impl Recorder {
         file.write_all(&head)?;
         let (mut saved, mut at) = (Saved::default(), head.len() as u64);
         for cpu in processors {
-            let (events, lost) = self.statistics(cpu)?;
+            let (events, lost, _) = self.statistics(cpu)?;
             (saved.events, saved.lost) = (saved.events + events, saved.lost + lost);
             let bytes = self.drain_cpu(cpu, page_bytes, limit_bytes, file)?;
             let place = table + 16 * cpu as usize;
@@ -293,15 +305,15 @@ impl Recorder {
         Ok(head)
     }
 
-    /// Events in a processor's buffer, and those that were overwritten or dropped.
-    fn statistics(&self, cpu: u32) -> io::Result<(u64, u64)> {
+    /// Events in a processor's buffer, those that were overwritten or dropped, and the bytes of those in it.
+    fn statistics(&self, cpu: u32) -> io::Result<(u64, u64, u64)> {
         let text = self.read(&format!("per_cpu/cpu{cpu}/stats"))?;
         let text = String::from_utf8_lossy(&text);
         let of = |name: &str| {
             let line = text.lines().find_map(|line| line.strip_prefix(name));
             line.and_then(|value| value.trim().parse::<u64>().ok()).unwrap_or(0)
         };
-        Ok((of("entries:"), of("overrun:") + of("commit overrun:") + of("dropped events:")))
+        Ok((of("entries:"), of("overrun:") + of("commit overrun:") + of("dropped events:"), of("bytes:")))
     }
 
     fn drain_cpu(&self, cpu: u32, page_bytes: usize, limit_bytes: u64, file: &mut File) -> io::Result<u64> {

@@ -14,14 +14,10 @@ pub enum Part {
     Page,
     /// Open units and their size.
     Units,
-    /// Where writes in random order are as fast as sequential ones.
-    Order,
     /// The write cache.
     Cache,
     /// What a discard does.
     Discard,
-    /// Parts of the card that differ.
-    Regions,
     /// The cache of single-bit cells.
     Slc,
     /// Whether the stated capacity is there.
@@ -30,17 +26,8 @@ pub enum Part {
 
 impl Part {
     /// All of them, in the order in which they run.
-    pub const ALL: [Self; 9] = [
-        Self::Reads,
-        Self::Page,
-        Self::Units,
-        Self::Order,
-        Self::Cache,
-        Self::Discard,
-        Self::Regions,
-        Self::Slc,
-        Self::Capacity,
-    ];
+    pub const ALL: [Self; 7] =
+        [Self::Reads, Self::Page, Self::Units, Self::Cache, Self::Discard, Self::Slc, Self::Capacity];
 
     /// Its name on the command line.
     pub fn name(self) -> &'static str {
@@ -48,10 +35,8 @@ impl Part {
             Self::Reads => "reads",
             Self::Page => "page",
             Self::Units => "units",
-            Self::Order => "order",
             Self::Cache => "cache",
             Self::Discard => "discard",
-            Self::Regions => "regions",
             Self::Slc => "slc",
             Self::Capacity => "capacity",
         }

@@ -38,7 +38,6 @@ pub fn probe(target: &mut dyn BlockTarget, settings: &Settings, watch: Watching<
         return Err(BenchError::Misfit { suite: crate::requests::NAME, what });
     }
     let mut findings = Findings::default();
-    let mut remarks = Vec::new();
     let mut add = |found: Vec<(&'static str, Parameter)>| {
         findings.parameters.extend(found.into_iter().map(|(name, parameter)| (name.to_owned(), parameter)));
     };
@@ -47,7 +46,7 @@ pub fn probe(target: &mut dyn BlockTarget, settings: &Settings, watch: Watching<
         add(cost.unwrap_or_else(|why| unknown(&[("command_overhead", "us"), ("read_rate", "MB/s")], &why)));
     }
     if settings.write {
-        add(written(&mut requests, settings, &mut remarks)?);
+        add(written(&mut requests, settings)?);
     } else {
         add(unwritten(&mut requests, settings)?);
     }
@@ -60,7 +59,6 @@ pub fn probe(target: &mut dyn BlockTarget, settings: &Settings, watch: Watching<
         findings.remarks.extend(remarks);
         findings.parameters.insert("capacity".into(), capacity);
     }
-    findings.remarks.extend(remarks);
     findings.wrote = requests.spent.written_bytes > 0;
     findings.spent = requests.spent;
     if !settings.write {
@@ -106,16 +104,12 @@ fn unwritten(requests: &mut Requests<'_>, settings: &Settings) -> Result<Vec<(&'
 }
 
 /// Parameters that only writes show, with their units.
-pub(crate) const OF_WRITES: [(Part, &str, &str); 12] = [
+const OF_WRITES: [(Part, &str, &str); 8] = [
     (Part::Page, "write_unit", "bytes"),
     (Part::Units, "open_units", ""),
     (Part::Units, "allocation_unit", "bytes"),
-    (Part::Order, "open_units_random", ""),
-    (Part::Order, "mapping_class", ""),
     (Part::Cache, "write_cache", "bytes"),
     (Part::Discard, "discard", ""),
-    (Part::Regions, "regions", ""),
-    (Part::Regions, "fat_region", ""),
     (Part::Slc, "slc_cache", "bytes"),
     (Part::Slc, "slc_refill", "MB/s"),
     (Part::Capacity, "capacity", "bytes"),

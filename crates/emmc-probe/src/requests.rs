@@ -185,13 +185,6 @@ impl<'a> Requests<'a> {
         Ok(self.target.idle(time)?)
     }
 
-    /// Puts values into a random order.
-    pub(crate) fn shuffle(&mut self, values: &mut [u64]) {
-        for index in (1..values.len()).rev() {
-            values.swap(index, self.rng.below(index as u64 + 1) as usize);
-        }
-    }
-
     /// Writes a range sequentially, in large requests.
     pub(crate) fn fill(&mut self, from: u64, to: u64) -> Result<(), BenchError> {
         const PIECE: u64 = 512 << 10;

@@ -7,13 +7,10 @@
 //! their places are the borders, of any size. Absent on purpose: cards that keep every unit open (mapping by pages)
 //! show neither.
 
-mod random;
-
 use emmc_workload::BenchError;
 
 use crate::requests::Requests;
 use crate::robust::median;
-pub(crate) use random::limit_in_random;
 
 const MIB: u64 = 1 << 20;
 /// One write. Unit: bytes.

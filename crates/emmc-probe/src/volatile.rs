@@ -108,13 +108,7 @@ pub(crate) fn discard(requests: &mut Requests<'_>, from: u64, bytes: u64) -> Res
     let squares: f64 = before.iter().chain(&after).map(|times| of(times).powi(2)).sum();
     let error = 1.25 * (squares / before[0].len() as f64).sqrt();
     let least = median(&before[0]) * 0.05;
-    // What moves the reads beside it, such as data that leaves a cache, is no effect of the discard.
-    let own = median(&before[0]) - median(&after[0]);
     let kind = match gain {
-        gain if gain > (4.0 * error).max(least) && own < gain / 2.0 => {
-            let why = "the reads beside the discard changed, those of it did not";
-            return Ok(Parameter::unknown(why, "", vec![Evidence::new("reads around a discard", seen, None)]));
-        }
         gain if gain > (4.0 * error).max(least) => "effective",
         gain if gain + 3.0 * error < 2.0 * least => "ignored",
         _ => {

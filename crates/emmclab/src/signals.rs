@@ -20,11 +20,51 @@ const ENDING: [i32; 11] =
 ///
 /// Errors: those of the kernel.
 pub(crate) fn stop_by_signal(stop: &Arc<AtomicBool>) -> anyhow::Result<()> {
-    let ignored = std::fs::read_to_string("/proc/self/status").map_or(0, |status| ignored(&status));
-    for signal in ENDING.into_iter().filter(|signal| ignored >> (signal - 1) & 1 == 0) {
+    for signal in ending() {
         signal_hook::flag::register(signal, Arc::clone(stop)).context("signals")?;
     }
     Ok(())
+}
+
+/// Wakes a thread at such a signal and at the end of a child: a recorder that looked again and again would be work on
+/// the processors that it records.
+#[cfg(feature = "trace")]
+pub(crate) struct Wakes(std::os::unix::net::UnixStream);
+
+#[cfg(feature = "trace")]
+impl Wakes {
+    /// From now on, and after [`stop_by_signal`], whose flag is set when a signal wakes.
+    ///
+    /// Errors: those of the kernel.
+    pub(crate) fn new() -> anyhow::Result<Self> {
+        let (woken, wakes) = std::os::unix::net::UnixStream::pair().context("signals")?;
+        woken.set_nonblocking(true).context("signals")?;
+        for signal in ending().chain([signal_hook::consts::SIGCHLD]) {
+            let wakes = wakes.try_clone().context("signals")?;
+            signal_hook::low_level::pipe::register(signal, wakes).context("signals")?;
+        }
+        Ok(Self(woken))
+    }
+
+    /// Until a signal comes, or came since the last call, or this time is over.
+    ///
+    /// Errors: those of the kernel.
+    pub(crate) fn wait(&self, time: Option<std::time::Duration>) -> anyhow::Result<()> {
+        use rustix::event::{PollFd, PollFlags, Timespec, poll};
+        let time = time.and_then(|time| Timespec::try_from(time).ok());
+        match poll(&mut [PollFd::new(&self.0, PollFlags::IN)], time.as_ref()) {
+            Ok(_) | Err(rustix::io::Errno::INTR) => {}
+            Err(error) => return Err(error).context("waiting for a signal"),
+        }
+        while std::io::Read::read(&mut &self.0, &mut [0; 64]).is_ok_and(|count| count > 0) {}
+        Ok(())
+    }
+}
+
+/// The signals that end a process, without those that it was started to ignore.
+fn ending() -> impl Iterator<Item = i32> {
+    let ignored = std::fs::read_to_string("/proc/self/status").map_or(0, |status| ignored(&status));
+    ENDING.into_iter().filter(move |signal| ignored >> (signal - 1) & 1 == 0)
 }
 
 /// Makes a write beyond `ulimit -f` fail with an error instead of ending the process.

@@ -19,15 +19,14 @@ pub struct ProbeSubject<'a> {
 }
 
 /// Names in reading order.
-const ORDER: [(&str, &str); 15] = [
+const ORDER: [(&str, &str); 14] = [
     ("capacity", "capacity"),
     ("page", "page"),
     ("write_unit", "least useful write"),
     ("allocation_unit", "allocation unit"),
     ("open_units", "open units"),
     ("open_units_random", "open, random order"),
-    ("mapping_class", "order of writes"),
-    ("regions", "parts"),
+    ("mapping_class", "order in a unit"),
     ("fat_region", "region for FATs"),
     ("command_overhead", "command overhead"),
     ("read_rate", "read rate"),

@@ -96,6 +96,9 @@ pub(crate) struct TraceWhoArgs {
     /// Record only writes into files, for days and weeks, and count them at every interval
     #[arg(long, conflicts_with = "files")]
     pub(crate) light: bool,
+    /// With --light: have the kernel sum up (hist triggers); a write costs more, but none can be lost
+    #[arg(long, requires = "light")]
+    pub(crate) sums: bool,
     /// The interval of --light
     #[arg(long, value_name = "TIME", default_value = "10min", value_parser = time)]
     pub(crate) every: Duration,

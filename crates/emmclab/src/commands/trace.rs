@@ -41,7 +41,6 @@ const PIPE_BYTES_MAX: u64 = 1 << 30;
 const FILES_MAX: usize = 4096;
 /// Without a command.
 const DEFAULT_TIME: Duration = Duration::from_secs(10);
-const LOOK_EVERY: Duration = Duration::from_millis(10);
 
 pub(crate) fn run(command: &TraceCommand, output: &mut Output) -> CommandResult {
     match command {
@@ -158,9 +157,11 @@ fn said(recorded: &RecordedFile, output: &mut Output) -> anyhow::Result<()> {
 fn wait(args: &TraceRecordArgs, stop: &AtomicBool, began: Instant) -> anyhow::Result<Option<i32>> {
     let time = args.time.or(args.command.is_empty().then_some(DEFAULT_TIME));
     let is_over = || stop.load(Ordering::Relaxed) || time.is_some_and(|time| began.elapsed() >= time);
+    let left = || time.map(|time| time.saturating_sub(began.elapsed()));
+    let wakes = signals::Wakes::new()?;
     let Some((program, rest)) = args.command.split_first() else {
         while !is_over() {
-            std::thread::sleep(LOOK_EVERY);
+            wakes.wait(left())?;
         }
         return Ok(None);
     };
@@ -175,7 +176,7 @@ fn wait(args: &TraceRecordArgs, stop: &AtomicBool, began: Instant) -> anyhow::Re
             let _ = rustix::process::kill_process(rustix::process::Pid::from_child(&child), Signal::TERM);
             return Ok(None);
         }
-        std::thread::sleep(LOOK_EVERY);
+        wakes.wait(left())?;
     }
 }
 

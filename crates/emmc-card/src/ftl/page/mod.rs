@@ -1,9 +1,9 @@
 //! Page mapping: every unit may be anywhere; blocks are collected when free ones run out.
 //!
 //! One concern per file: `frontier` (open blocks), `place` (placing and programming units, failing blocks), `write`
-//! (the host's writes, and when they complete), `collect` (garbage collection), `steps` (the same in steps), `level`
-//! (static wear levelling), `refresh` (blocks that were read often or are old), `read`, `trim` (trims, discards,
-//! purging), `recover` and `audit`.
+//! (the host's writes, and when they complete), `collect` (garbage collection, wear levelling), `steps` (the same in
+//! steps), `refresh` (blocks that were read often or are old), `read`, `trim` (trims, discards, purging), `recover` and
+//! `audit`.
 //!
 //! # What a power cut may lose
 //! Units wait in memory until their stripe is full; the map has their future places. An obsolete block is not erased
@@ -18,7 +18,6 @@
 mod audit;
 mod collect;
 mod frontier;
-mod level;
 mod place;
 mod read;
 mod recover;
@@ -76,8 +75,6 @@ pub struct PageFtl {
     first_block: u32,
     /// Rises with each block that is freed.
     epoch: u64,
-    /// Blocks that were opened.
-    opened: u64,
     /// Blocks with a failed program that still hold valid units.
     failing: Vec<u32>,
     worn_out: bool,
@@ -110,8 +107,6 @@ struct Roles {
     host: usize,
     cold: usize,
     gc: usize,
-    /// For static data that moves to level wear.
-    still: usize,
 }
 
 /// State of a block besides its content.
@@ -123,8 +118,6 @@ struct BlockState {
     is_dirty: bool,
     /// Host units written before it was opened; 0 if it is not a host block.
     born: u64,
-    /// Blocks opened before it was.
-    opened: u64,
 }
 
 /// A copy of a unit that the host has overwritten.
@@ -170,7 +163,7 @@ impl PageFtl {
             low_blocks: config.gc_low_blocks,
             pace: Pace::new(
                 config,
-                roles.gc as u32 + 1,
+                roles.count() as u32,
                 (own.len() as u32).saturating_sub(spec.spares),
                 spec.units,
                 block_units,
@@ -181,7 +174,6 @@ impl PageFtl {
             states: vec![BlockState::default(); range.len()],
             first_block: first,
             epoch: 0,
-            opened: 0,
             failing: Vec::new(),
             worn_out: false,
             programmed_by: Instant::START,
@@ -246,12 +238,11 @@ fn word_line_ends(geometry: &Geometry, mode: CellMode) -> Vec<u32> {
 impl Roles {
     fn new(config: &FtlConfig) -> Self {
         let cold = usize::from(config.hot_cold);
-        let gc = cold + usize::from(config.separate_gc);
-        Self { host: 0, cold, gc, still: gc + usize::from(config.wear.static_gap > 0) }
+        Self { host: 0, cold, gc: cold + usize::from(config.separate_gc) }
     }
 
     fn count(self) -> usize {
-        self.still + 1
+        self.gc + 1
     }
 }
 

@@ -120,9 +120,7 @@ impl PageFtl {
         let mut with_data: Vec<(u64, u32)> = ages.iter().map(|(&block, &order)| (order, block)).collect();
         with_data.retain(|&(_, block)| self.map.valid_in(block) > 0);
         with_data.sort_unstable();
-        self.opened = with_data.len() as u64;
-        for (rank, (_, block)) in (0..).zip(with_data) {
-            self.state(block).opened = rank;
+        for (_, block) in with_data {
             self.victims.insert(block, self.map.valid_in(block));
         }
         for found in &survey.blocks {
@@ -257,7 +255,7 @@ impl PageFtl {
                 break;
             }
             self.victims.remove(block);
-            now = self.collect(nand, block, self.roles.gc, now)?;
+            now = self.collect(nand, block, now)?;
         }
         Ok(now)
     }

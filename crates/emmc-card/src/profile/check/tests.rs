@@ -32,14 +32,8 @@ fn segment(profile: &mut Profile) {
     sd(profile);
     profile.ftl.mapping = Mapping::Segment;
     profile.ftl.separate_gc = false;
-    profile.ftl.segment = Some(Segment {
-        open_aus: 7,
-        order: SegmentOrder::Linear,
-        random_logs: 0,
-        random_log_bytes: 0,
-        steps_back: 0,
-        merges_at_once: 1,
-    });
+    profile.ftl.segment =
+        Some(Segment { open_aus: 7, order: SegmentOrder::Linear, random_logs: 0, random_log_bytes: 0, steps_back: 0 });
 }
 
 fn ageing(profile: &mut Profile) -> &mut Ageing {
@@ -229,7 +223,6 @@ const FTL_AND_CONTROLLER: &[(&str, &str, Spoil)] = &[
             random_logs: 0,
             random_log_bytes: 0,
             steps_back: 0,
-            merges_at_once: 1,
         });
     }),
     ("ftl.segment", "ftl.mapping segment", |p| p.ftl.mapping = Mapping::Segment),
@@ -244,14 +237,6 @@ const FTL_AND_CONTROLLER: &[(&str, &str, Spoil)] = &[
     ("ftl.segment.steps_back", "without ftl.segment.random_logs", |p| {
         segment(p);
         p.ftl.segment.as_mut().unwrap().steps_back = 1;
-    }),
-    ("ftl.segment.merges_at_once", "1 to", |p| {
-        segment(p);
-        p.ftl.segment.as_mut().unwrap().merges_at_once = 0;
-    }),
-    ("ftl.segment.merges_at_once", "paced", |p| {
-        segment(p);
-        p.ftl.segment.as_mut().unwrap().merges_at_once = 2;
     }),
     ("ftl.hot_cold", "page mapping", |p| {
         segment(p);
@@ -270,7 +255,6 @@ const FTL_AND_CONTROLLER: &[(&str, &str, Spoil)] = &[
             random_logs: 0,
             random_log_bytes: 0,
             steps_back: 0,
-            merges_at_once: 1,
         });
     }),
     ("ftl.mapping_cache.pages", "1 to", |p| mapping_cache(p).pages = 0),

@@ -27,6 +27,9 @@ pub(crate) const SCHEMA: &str = "emmclab.trace-who/1";
 const DEFAULT_TIME: Duration = Duration::from_secs(10);
 /// Of a light recording, for each processor: some ten thousand writes between two looks.
 const LIGHT_BUFFER_BYTES: u64 = 4 << 20;
+/// How often it is looked whether that is full enough to be read before the interval is over.
+const FULL_EVERY: Duration = Duration::from_secs(5);
+const FULL_ENOUGH: f64 = 0.4;
 const DAY_S: f64 = 86_400.0;
 
 /// What `trace who` prints, and a line of its log.
@@ -45,7 +48,7 @@ pub(crate) struct WhoDocument {
     cost_percent: Option<f64>,
     /// Lines of the log that are summed up.
     parts: u64,
-    /// What counted writes into files for a light recording: sums of the kernel (hist triggers), or events.
+    /// What counted writes into files for a light recording: events, or sums of the kernel (hist triggers, `--sums`).
     #[serde(default)]
     counted_by: Option<String>,
 }
@@ -92,13 +95,16 @@ fn live(args: &TraceWhoArgs) -> anyhow::Result<WhoDocument> {
 fn light(args: &TraceWhoArgs, output: &mut Output) -> anyhow::Result<WhoDocument> {
     let mut log = args.log.as_deref().map(appended).transpose()?;
     let stop = stop()?;
-    let mut counter = Counter::new(args.device)?;
+    let mut counter = Counter::new(args)?;
     let began = Instant::now();
     let end = args.time.map(|time| began + time);
     let (mut all, mut last, mut used) = (Vec::<WhoDocument>::new(), began, own_ns());
     loop {
         let due = (last + args.every).min(end.unwrap_or(last + args.every));
-        wait_until(due, &stop);
+        while !stop.load(Ordering::Relaxed) && Instant::now() < due {
+            wait_until(due.min(Instant::now() + counter.look_every()), &stop);
+            counter.relieve()?;
+        }
         let is_over = stop.load(Ordering::Relaxed) || end.is_some_and(|end| Instant::now() >= end);
         let mut found = counter.look()?;
         // A walk at every interval would cost more than all events; `--since` makes it once.
@@ -130,25 +136,56 @@ fn light(args: &TraceWhoArgs, output: &mut Output) -> anyhow::Result<WhoDocument
     Ok(summed("light", all))
 }
 
-/// What counts writes into files: the kernel's own sums, or events that are read at each interval.
+/// What counts writes into files: the kernel's own sums, or events that are read at each interval, which cost half.
 enum Counter {
     /// With the sums of the last look.
     Sums(FileSums, Vec<Sums>),
-    Events {
-        recorder: Recorder,
-        device: Option<u32>,
-        lost: u64,
-    },
+    /// With what was counted since the last look.
+    Events { recorder: Recorder, device: Option<u32>, counted: Vec<Who>, lost: u64 },
 }
 
 impl Counter {
-    fn new(device: Option<u32>) -> anyhow::Result<Self> {
-        if let Some(sums) = FileSums::new()? {
+    fn new(args: &TraceWhoArgs) -> anyhow::Result<Self> {
+        if args.sums {
+            let sums = FileSums::new()?.context("--sums: this kernel has no hist triggers (CONFIG_HIST_TRIGGERS)")?;
             return Ok(Self::Sums(sums, Vec::new()));
         }
         let recorder = Recorder::new(Recorded::Files, LIGHT_BUFFER_BYTES)?;
         recorder.start()?;
-        Ok(Self::Events { recorder, device, lost: 0 })
+        Ok(Self::Events { recorder, device: args.device, counted: Vec::new(), lost: 0 })
+    }
+
+    /// The kernel's own sums cannot overflow within an interval.
+    fn look_every(&self) -> Duration {
+        match self {
+            Self::Sums(..) => Duration::from_secs(86_400),
+            Self::Events { .. } => FULL_EVERY,
+        }
+    }
+
+    /// Counts what was recorded if the buffer could be full before the interval ends.
+    fn relieve(&mut self) -> anyhow::Result<()> {
+        if let Self::Events { recorder, .. } = self {
+            if recorder.fill()? > FULL_ENOUGH {
+                self.count()?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Counts what was recorded.
+    fn count(&mut self) -> anyhow::Result<()> {
+        let Self::Events { recorder, device, counted, lost } = self else { return Ok(()) };
+        let mut file = memory_file()?;
+        let saved = recorder.drain(&mut file)?;
+        let mut found = who(open(vec![recorded_in(file)?])?, *device);
+        found.lost_events = saved.lost.saturating_sub(*lost);
+        *lost = saved.lost;
+        counted.push(found);
+        if counted.len() > 1 {
+            *counted = vec![Who::sum(std::mem::take(counted))];
+        }
+        Ok(())
     }
 
     fn name(&self) -> &'static str {
@@ -182,13 +219,10 @@ impl Counter {
                 *last = now;
                 Ok(Sums::who(&added))
             }
-            Self::Events { recorder, device, lost } => {
-                let mut file = memory_file()?;
-                let saved = recorder.drain(&mut file)?;
-                let mut found = who(open(vec![recorded_in(file)?])?, *device);
-                found.lost_events = saved.lost.saturating_sub(*lost);
-                *lost = saved.lost;
-                Ok(found)
+            Self::Events { .. } => {
+                self.count()?;
+                let Self::Events { counted, .. } = self else { return Ok(Who::default()) };
+                Ok(counted.pop().unwrap_or_default())
             }
         }
     }
