@@ -13,6 +13,7 @@ mod data;
 mod error;
 mod journal;
 mod load;
+mod newest;
 mod slots;
 mod state;
 #[cfg(test)]
@@ -98,7 +99,7 @@ impl Store {
         let path = folder.join(PROFILE_FILE);
         std::fs::write(&path, profile).map_err(|source| io(&path, source))?;
         let mut store = Self::new(folder, 0, lock);
-        store.write_state(card, now, true)
+        store.write_state(card, now, false, true)
     }
 
     /// Opens a card for work; it is without power. Also returns the instant of its power-off.
@@ -269,11 +270,16 @@ impl Store {
     ///
     /// Errors: the system's; the old state and its journal stay valid.
     fn restart(&mut self, card: &mut Card, now: Instant) -> Result<(), StoreError> {
-        self.keep(card, now, false)?;
-        let path = self.folder.join(JOURNAL_FILE);
-        let started = Journal::start(&path, self.generation);
-        self.journal = Some(started.map_err(|source| StoreError::Io { path, source })?);
-        self.remove(NEW_JOURNAL_FILE)?;
+        // The journal is there before the state that says so, under another name: until then the one of before counts.
+        let [new, path] = [NEW_JOURNAL_FILE, JOURNAL_FILE].map(|file| self.folder.join(file));
+        let started = Journal::start(&new, self.generation + 1);
+        let journal = started.map_err(|source| StoreError::Io { path: new.clone(), source })?;
+        if let Err(error) = self.keep(card, now, true, false) {
+            let _ = std::fs::remove_file(&new);
+            return Err(error);
+        }
+        std::fs::rename(&new, &path).map_err(|source| StoreError::Io { path, source })?;
+        self.journal = Some(journal);
         self.remove(EARLIER_JOURNAL_FILE)
     }
 
@@ -281,7 +287,7 @@ impl Store {
     ///
     /// Errors: as [`Store::begin`].
     pub fn finish(mut self, card: &mut Card, now: Instant) -> Result<(), StoreError> {
-        match self.keep(card, now, true) {
+        match self.keep(card, now, false, true) {
             // Nothing changed the card: the state and journal of before still hold it.
             Err(error) if self.waits_for_room && error.is_full_disk() => return Ok(()),
             kept => kept?,
@@ -300,7 +306,8 @@ impl Store {
         }
     }
 
-    fn keep(&mut self, card: &mut Card, now: Instant, forces: bool) -> Result<(), StoreError> {
+    /// `follow`: there is an empty journal of the state's generation.
+    fn keep(&mut self, card: &mut Card, now: Instant, follow: bool, forces: bool) -> Result<(), StoreError> {
         // What a checkpoint has begun is not needed; what it is about to end, it ends.
         (self.checkpoint, self.next_journal, self.begins) = (None, None, false);
         let path = self.folder.join(DATA_FILE);
@@ -311,17 +318,17 @@ impl Store {
             let synced = File::open(&path).and_then(|file| file.sync_data());
             synced.map_err(|source| StoreError::Io { path, source })?;
         }
-        self.write_state(card, now, forces)?;
+        self.write_state(card, now, follow, forces)?;
         card.changes_are_kept();
         card.tidy_contents();
         Ok(())
     }
 
-    fn write_state(&mut self, card: &Card, now: Instant, forces: bool) -> Result<(), StoreError> {
+    fn write_state(&mut self, card: &Card, now: Instant, follow: bool, forces: bool) -> Result<(), StoreError> {
         let (new, path) = (self.folder.join(NEW_STATE_FILE), self.folder.join(STATE_FILE));
         let generation = self.generation + 1;
         let whole = || {
-            let mut state = NewState::create(&new, generation, 0, &card.to_outline(now))?;
+            let mut state = NewState::create(&new, generation, (0, follow), &card.to_outline(now))?;
             let mut next = 0;
             while next < card.blocks_to_store() {
                 next = checkpoint::add_piece(&mut state, card, next, PIECE_UNITS, 0)?;
@@ -334,6 +341,7 @@ impl Store {
             return Err(StoreError::Io { path, source });
         }
         (self.generation, self.state_generation) = (generation, generation);
+        newest::note(&self.folder, generation);
         Ok(())
     }
 }

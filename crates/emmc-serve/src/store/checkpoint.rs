@@ -16,6 +16,7 @@ use emmc_card::card::Card;
 use emmc_units::Instant;
 
 use super::journal::Journal;
+use super::newest;
 use super::state::NewState;
 use super::{EARLIER_JOURNAL_FILE, NEW_STATE_FILE, STATE_FILE};
 
@@ -47,7 +48,7 @@ impl Checkpoint {
     pub(super) fn begin(folder: &Path, journal: &Journal, card: &Card, now: Instant) -> std::io::Result<Self> {
         let outline = card.to_outline(now);
         let path = folder.join(NEW_STATE_FILE);
-        let state = NewState::create(&path, journal.generation(), journal.size_bytes(), &outline)?;
+        let state = NewState::create(&path, journal.generation(), (journal.size_bytes(), true), &outline)?;
         Ok(Self::Writing { state, next: 0 })
     }
 
@@ -98,10 +99,12 @@ pub(super) struct Placing {
 
 impl Placing {
     fn start(state: NewState, folder: &Path) -> std::io::Result<Self> {
-        let (generation, name) = (state.generation(), folder.join(STATE_FILE));
+        let (generation, name, folder) = (state.generation(), folder.join(STATE_FILE), folder.to_path_buf());
         let earlier = folder.join(EARLIER_JOURNAL_FILE);
         let place = move || {
             state.place(&name, false)?;
+            // From now on an older state is known to be one.
+            newest::note(&folder, generation);
             // A later checkpoint replaces what stays.
             let _ = std::fs::remove_file(earlier);
             Ok(())

@@ -10,7 +10,10 @@ use emmc_units::Instant;
 use super::data::DataFile;
 use super::journal::Found;
 use super::state::FoundState;
-use super::{DATA_FILE, EARLIER_JOURNAL_FILE, JOURNAL_FILE, PROFILE_FILE, Purpose, STATE_FILE, StoreError, io};
+use super::{
+    DATA_FILE, EARLIER_JOURNAL_FILE, JOURNAL_FILE, NEW_JOURNAL_FILE, PROFILE_FILE, Purpose, STATE_FILE, StoreError, io,
+    newest,
+};
 
 /// The card in a folder, without power, the instant of its power-off, and the generation of its state.
 pub(super) fn load(folder: &Path, purpose: Purpose) -> Result<(Card, Instant, u64), StoreError> {
@@ -18,9 +21,7 @@ pub(super) fn load(folder: &Path, purpose: Purpose) -> Result<(Card, Instant, u6
     let text = std::fs::read_to_string(&profile_path).map_err(|source| io(&profile_path, source))?;
     let profile = Profile::from_toml(&text).map_err(|source| StoreError::Profile { path: profile_path, source })?;
     let path = folder.join(STATE_FILE);
-    let state = std::fs::read(&path).map_err(|source| io(&path, source))?;
-    let state = FoundState::parse(state).map_err(|expected| StoreError::Damaged { path: path.clone(), expected })?;
-    let journals = journals(folder, state.generation)?;
+    let (state, journals) = found(folder)?;
     let data_path = folder.join(DATA_FILE);
     let has_data = data_path.exists();
     let payload = match has_data || purpose == Purpose::Serve {
@@ -39,31 +40,80 @@ pub(super) fn load(folder: &Path, purpose: Purpose) -> Result<(Card, Instant, u6
     Ok((card, now, state.generation))
 }
 
-/// The journal that follows a state, and the one after that: a checkpoint was in progress.
-fn journals(folder: &Path, generation: u64) -> Result<[Found; 2], StoreError> {
-    let read = |file: &str, generation: u64| {
-        let path = folder.join(file);
-        Found::read(&path, generation).map_err(|source| io(&path, source))
-    };
-    let earlier = read(EARLIER_JOURNAL_FILE, generation)?;
-    if earlier.exists() {
-        return Ok([earlier, read(JOURNAL_FILE, generation + 1)?]);
+/// What helps.
+const REPAIR: &str = "`emmclab sim check FOLDER` says what is whole, and with --repair goes on with that";
+
+/// The journals of a folder: the one that follows its state, and the one after that if a checkpoint was in progress.
+pub(super) type Journals = [Option<(&'static str, Found)>; 2];
+
+/// State and journals of a folder.
+///
+/// Errors: damage; files that do not belong together.
+pub(super) fn found(folder: &Path) -> Result<(FoundState, Journals), StoreError> {
+    // Before the state: a server may place the next one at any moment.
+    let newest = newest::noted(folder);
+    let path = folder.join(STATE_FILE);
+    let state = std::fs::read(&path).map_err(|source| io(&path, source))?;
+    let damaged = |file: &str, expected: String| StoreError::Damaged { path: folder.join(file), expected };
+    let state = FoundState::parse(state).map_err(|expected| damaged(STATE_FILE, expected))?;
+    let generation = state.generation;
+    if generation < newest {
+        let expected =
+            format!("generation {newest} or later, which was here before; found the older {generation}; {REPAIR}");
+        return Err(damaged(STATE_FILE, expected));
     }
-    Ok([read(JOURNAL_FILE, generation)?, earlier])
+    let journals = journals(folder, generation)?;
+    if state.follow == Some(true) && journals[0].is_none() {
+        let expected =
+            format!("the records that follow {STATE_FILE} (generation {generation}): they are missing; {REPAIR}");
+        return Err(damaged(JOURNAL_FILE, expected));
+    }
+    for (file, journal) in journals.iter().flatten() {
+        if let Some(damage) = journal.damage() {
+            return Err(damaged(file, format!("{damage}; {REPAIR}")));
+        }
+    }
+    Ok((state, journals))
+}
+
+fn journals(folder: &Path, generation: u64) -> Result<Journals, StoreError> {
+    let read = |file: &'static str, generation: u64| {
+        let path = folder.join(file);
+        let found = Found::read(&path).map_err(|source| io(&path, source))?;
+        Ok(found.filter(|found| found.generation() == generation).map(|found| (file, found)))
+    };
+    if let Some(earlier) = read(EARLIER_JOURNAL_FILE, generation)? {
+        let later = read(JOURNAL_FILE, generation + 1)?;
+        // Before it has its name, nothing is in it.
+        let is_coming = !folder.join(JOURNAL_FILE).exists() && folder.join(NEW_JOURNAL_FILE).exists();
+        if later.is_none() && !is_coming {
+            let (path, of) = (folder.join(JOURNAL_FILE), generation + 1);
+            let expected = format!("the records that follow {EARLIER_JOURNAL_FILE} (generation {of}); {REPAIR}");
+            return Err(StoreError::Damaged { path, expected });
+        }
+        return Ok([Some(earlier), later]);
+    }
+    let journal = match read(JOURNAL_FILE, generation)? {
+        // The process died before the first journal of this state had its name.
+        None => read(NEW_JOURNAL_FILE, generation)?,
+        journal => journal,
+    };
+    Ok([journal, None])
 }
 
 /// What follows a state's outline: its pieces, each at its place among the records.
-fn parts<'a>(state: &'a FoundState, [first, second]: &'a [Found; 2]) -> Vec<Part<'a>> {
+fn parts<'a>(state: &'a FoundState, [first, second]: &'a Journals) -> Vec<Part<'a>> {
+    let records = |journal: &'a Option<(&str, Found)>| journal.as_ref().map_or(Vec::new(), |(_, it)| it.records());
     let mut parts = Vec::new();
     let mut pieces = state.pieces().peekable();
-    for (at, record) in first.records().into_iter().filter(|(at, _)| *at >= state.start) {
+    for (at, record) in records(first).into_iter().filter(|(at, _)| *at >= state.start) {
         while let Some((_, piece)) = pieces.next_if(|(position, _)| *position <= at) {
             parts.push(Part::Blocks(piece));
         }
         parts.push(Part::Changes(record));
     }
     parts.extend(pieces.map(|(_, piece)| Part::Blocks(piece)));
-    parts.extend(second.records().into_iter().map(|(_, record)| Part::Changes(record)));
+    parts.extend(records(second).into_iter().map(|(_, record)| Part::Changes(record)));
     parts
 }
 

@@ -12,10 +12,13 @@ use std::path::{Path, PathBuf};
 
 use super::journal::{checksum, frame, framed};
 
-/// Magic of the file; generation and start follow.
-const MAGIC: &[u8; 16] = b"emmclab state 2\n";
-const HEADER_BYTES: usize = MAGIC.len() + 8 + 8;
-/// Magic of the files of earlier builds; generation, checksum and a complete image follow.
+/// Magic of the file; generation, start, whether records follow, and a checksum of these four follow.
+const MAGIC: &[u8; 16] = b"emmclab state 3\n";
+const HEADER_BYTES: usize = MAGIC.len() + 8 + 8 + 4 + 4;
+/// Magic of the files of earlier builds; only generation and start follow.
+const OLD_MAGIC: &[u8; 16] = b"emmclab state 2\n";
+const OLD_HEADER_BYTES: usize = OLD_MAGIC.len() + 8 + 8;
+/// Magic of the files of builds before that; generation, checksum and a complete image follow.
 const MAGIC_OF_IMAGE: &[u8; 14] = b"emmclab state\n";
 /// The place of the end's frame, whose content is the number of pieces.
 const END: u64 = u64::MAX;
@@ -33,15 +36,25 @@ pub(super) struct NewState {
 }
 
 impl NewState {
-    /// Begins with the outline. Records of the journal before `start` are part of it.
+    /// Begins with the outline. Records of the journal before `start` are part of it; with `follow` there is a journal
+    /// of this generation, also if it is empty.
     ///
     /// Errors: the system's.
-    pub(super) fn create(path: &Path, generation: u64, start: u64, outline: &[u8]) -> std::io::Result<Self> {
+    pub(super) fn create(
+        path: &Path,
+        generation: u64,
+        (start, follow): (u64, bool),
+        outline: &[u8],
+    ) -> std::io::Result<Self> {
         let file = BufWriter::with_capacity(BUFFER_BYTES, File::create(path)?);
         let mut state = Self { path: path.into(), file, generation, pieces: 0, size_bytes: 0 };
-        state.file.write_all(MAGIC)?;
-        state.file.write_all(&generation.to_le_bytes())?;
-        state.file.write_all(&start.to_le_bytes())?;
+        let mut header = MAGIC.to_vec();
+        header.extend_from_slice(&generation.to_le_bytes());
+        header.extend_from_slice(&start.to_le_bytes());
+        header.extend_from_slice(&u32::from(follow).to_le_bytes());
+        let of_header = checksum(&header);
+        state.file.write_all(&header)?;
+        state.file.write_all(&of_header)?;
         state.file.write_all(&frame(outline))?;
         state.file.write_all(outline)?;
         Ok(state)
@@ -91,6 +104,8 @@ pub(super) struct FoundState {
     pub(super) generation: u64,
     /// Records of the journal before it are part of the outline.
     pub(super) start: u64,
+    /// Whether a journal of this generation must be there; states of earlier builds do not say.
+    pub(super) follow: Option<bool>,
     outline: Range<usize>,
     pieces: Vec<(u64, Range<usize>)>,
 }
@@ -103,10 +118,7 @@ impl FoundState {
         if bytes.starts_with(MAGIC_OF_IMAGE) {
             return Self::parse_image(bytes);
         }
-        let header = || "\"emmclab state 2\" at byte 0".to_string();
-        let numbers = bytes.get(..HEADER_BYTES).and_then(|start| start.strip_prefix(MAGIC)).ok_or_else(header)?;
-        let (generation, start) = (number(numbers), number(&numbers[8..]));
-        let mut at = HEADER_BYTES;
+        let (generation, start, follow, mut at) = header(&bytes)?;
         let mut next = || {
             let length = framed(&bytes, at)?.len();
             let first = at + frame(&[]).len();
@@ -128,7 +140,7 @@ impl FoundState {
             }
             pieces.push((position, piece));
         }
-        Ok(Self { generation, start, outline, pieces, bytes })
+        Ok(Self { generation, start, follow, outline, pieces, bytes })
     }
 
     fn parse_image(bytes: Vec<u8>) -> Result<Self, String> {
@@ -136,7 +148,7 @@ impl FoundState {
         let generation = number(&bytes[MAGIC_OF_IMAGE.len()..]);
         match bytes.get(start - 4..).and_then(|rest| rest.split_at_checked(4)) {
             Some((expected, image)) if *expected == checksum(image) => {
-                Ok(Self { generation, start: 0, outline: start..bytes.len(), pieces: Vec::new(), bytes })
+                Ok(Self { generation, start: 0, follow: None, outline: start..bytes.len(), pieces: Vec::new(), bytes })
             }
             _ => Err("an image with its checksum: it is cut off or damaged".into()),
         }
@@ -156,7 +168,25 @@ impl FoundState {
 pub(super) fn generation_of(path: &Path) -> Option<u64> {
     let mut start = [0; HEADER_BYTES];
     std::io::Read::read_exact(&mut File::open(path).ok()?, &mut start).ok()?;
-    start.strip_prefix(MAGIC).map(number)
+    header(&start).ok().map(|(generation, ..)| generation)
+}
+
+/// Generation, start, whether records follow, and where the outline's frame is.
+///
+/// Errors: what was expected.
+fn header(bytes: &[u8]) -> Result<(u64, u64, Option<bool>, usize), String> {
+    if let Some(numbers) = bytes.get(..OLD_HEADER_BYTES).and_then(|start| start.strip_prefix(OLD_MAGIC)) {
+        return Ok((number(numbers), number(&numbers[8..]), None, OLD_HEADER_BYTES));
+    }
+    let Some(header) = bytes.get(..HEADER_BYTES).filter(|header| header.starts_with(MAGIC)) else {
+        return Err("\"emmclab state 3\" at byte 0".into());
+    };
+    let (header, of_header) = header.split_at(HEADER_BYTES - 4);
+    if checksum(header) != of_header {
+        return Err("a header with its checksum: it is damaged".into());
+    }
+    let numbers = &header[MAGIC.len()..];
+    Ok((number(numbers), number(&numbers[8..]), Some(numbers[16] == 1), HEADER_BYTES))
 }
 
 fn number(bytes: &[u8]) -> u64 {
@@ -171,20 +201,21 @@ mod tests {
     fn only_a_complete_state_is_read() {
         let folder = tempfile::tempdir().unwrap();
         let (path, name) = (folder.path().join("new"), folder.path().join("state"));
-        let mut state = NewState::create(&path, 7, 24, b"outline").unwrap();
+        let mut state = NewState::create(&path, 7, (24, true), b"outline").unwrap();
         state.add(24, b"one").unwrap();
         state.add(99, b"").unwrap();
         state.place(&name, true).unwrap();
         let whole = std::fs::read(&name).unwrap();
         let found = FoundState::parse(whole.clone()).unwrap();
-        assert_eq!((found.generation, found.start, found.outline()), (7, 24, &b"outline"[..]));
+        assert_eq!((found.generation, found.start, found.follow), (7, 24, Some(true)));
+        assert_eq!(found.outline(), b"outline");
         assert_eq!(found.pieces().collect::<Vec<_>>(), [(24, &b"one"[..]), (99, b"")]);
         assert_eq!((generation_of(&name), generation_of(&path)), (Some(7), None));
         for cut in 0..whole.len() {
             let error = FoundState::parse(whole[..cut].to_vec()).unwrap_err();
-            assert!(error.contains("emmclab state 2") || error.contains("cut off"), "{cut}: {error}");
+            assert!(error.contains("emmclab state 3") || error.contains("cut off"), "{cut}: {error}");
         }
-        for at in HEADER_BYTES..whole.len() {
+        for at in 0..whole.len() {
             let mut wrong = whole.clone();
             wrong[at] ^= 1;
             assert!(FoundState::parse(wrong).is_err(), "{at}");
