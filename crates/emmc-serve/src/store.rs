@@ -8,6 +8,7 @@
 //! an orderly end is synced. Absent on purpose: the content of images and records (`emmc_card`), and when something is
 //! recorded (`served`).
 
+mod check;
 mod checkpoint;
 mod data;
 mod error;
@@ -23,9 +24,11 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 
 use emmc_card::card::Card;
+use emmc_card::profile::Profile;
 use emmc_units::Instant;
 use rustix::fs::FlockOperation;
 
+pub use check::{FileFinding, check, repair};
 use checkpoint::{Checkpoint, Progress};
 pub use error::StoreError;
 use journal::Journal;

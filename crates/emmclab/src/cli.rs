@@ -53,7 +53,7 @@ pub(crate) use save::{SaveArgs, SavedForm};
 pub(crate) use serve::{ControllerArg, CtlOrder, HostErrorArg, KindArg, ServeArgs, SimCtlArgs};
 #[cfg(feature = "sim")]
 pub(crate) use sim::{
-    CqEngineName, SimCardArgs, SimCommand, SimCreateArgs, SimInfoArgs, SimPipelineArgs, SimPowerCutArgs,
+    CqEngineName, SimCardArgs, SimCheckArgs, SimCommand, SimCreateArgs, SimInfoArgs, SimPipelineArgs, SimPowerCutArgs,
     SimProfileArgs, SimProfilesArgs, SimRunArgs,
 };
 #[cfg(feature = "trace")]

@@ -154,6 +154,16 @@ impl FoundState {
         }
     }
 
+    /// The same state, of which no records follow. Only of this build's form.
+    pub(super) fn without_records(&self) -> Vec<u8> {
+        let mut bytes = self.bytes.clone();
+        let end = HEADER_BYTES - 4;
+        bytes[end - 4..end].fill(0);
+        let of_header = checksum(&bytes[..end]);
+        bytes[end..HEADER_BYTES].copy_from_slice(&of_header);
+        bytes
+    }
+
     pub(super) fn outline(&self) -> &[u8] {
         &self.bytes[self.outline.clone()]
     }

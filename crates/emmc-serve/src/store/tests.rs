@@ -1,5 +1,7 @@
 //! A folder at every instant of a checkpoint: what was acknowledged is in it.
 
+mod damage;
+
 use std::collections::BTreeSet;
 
 use emmc_card::device::{Area, DeviceOptions, WriteFlags};
@@ -267,73 +269,4 @@ fn what_a_request_does_for_a_checkpoint_does_not_grow_with_the_card() {
         }
     }
     assert!(steps >= rig.card.blocks_to_store() * per_block / 1024 - 1, "{steps} steps");
-}
-
-/// The error of a folder whose files are changed.
-fn refused(rig: &Rig, change: impl Fn(&Path)) -> String {
-    let changed = copy(rig.folder.path());
-    change(changed.path());
-    let error = Store::open(changed.path(), Purpose::Serve).err().expect("it is refused").to_string();
-    assert_eq!(Store::look(changed.path()).err().expect("it is refused").to_string(), error);
-    error
-}
-
-#[test]
-fn a_damaged_or_missing_journal_is_refused() {
-    let mut rig = Rig::new(9);
-    (0..60).for_each(|_| rig.step());
-    let journal = std::fs::read(rig.path(JOURNAL_FILE)).unwrap();
-    for at in [30, journal.len() / 2, journal.len() - 1] {
-        let error = refused(&rig, |folder| {
-            let mut wrong = journal.clone();
-            wrong[at] ^= 0x10;
-            std::fs::write(folder.join(JOURNAL_FILE), wrong).unwrap();
-        });
-        assert!(error.contains("a record with its checksum at byte") && error.contains("sim check"), "{error}");
-    }
-    let gone = |folder: &Path| std::fs::remove_file(folder.join(JOURNAL_FILE)).unwrap();
-    assert!(refused(&rig, gone).contains("they are missing"));
-    let of_another = |folder: &Path| {
-        let mut wrong = journal.clone();
-        wrong[16] ^= 1;
-        std::fs::write(folder.join(JOURNAL_FILE), wrong).unwrap();
-    };
-    assert!(refused(&rig, of_another).contains("they are missing"));
-    // What a kill leaves: a record that is cut off was not acknowledged.
-    let cut = copy(rig.folder.path());
-    std::fs::write(cut.path().join(JOURNAL_FILE), [&journal[..], &[9, 0, 0]].concat()).unwrap();
-    rig.check_copy(&cut, "a cut record");
-}
-
-#[test]
-fn an_older_state_is_refused() {
-    let mut rig = Rig::new(10);
-    (0..20).for_each(|_| rig.step());
-    let old = copy(rig.folder.path());
-    let Rig { folder, store, mut card, now, .. } = rig;
-    store.finish(&mut card, now).unwrap();
-    for file in [STATE_FILE, JOURNAL_FILE] {
-        std::fs::copy(old.path().join(file), folder.path().join(file)).unwrap();
-    }
-    let error = Store::look(folder.path()).err().unwrap().to_string();
-    assert!(error.contains("which was here before; found the older"), "{error}");
-}
-
-#[test]
-fn no_flip_in_state_or_journal_is_taken_for_the_card() {
-    let mut rig = Rig::new(11);
-    rig.step_until(|rig| rig.store.begins);
-    (0..5).for_each(|_| rig.step());
-    let mut rng = Rng::new(12);
-    for file in [STATE_FILE, JOURNAL_FILE, EARLIER_JOURNAL_FILE] {
-        for _ in 0..60 {
-            let bit = rng.next_u64();
-            refused(&rig, |folder| {
-                let mut bytes = std::fs::read(folder.join(file)).unwrap();
-                let at = bit as usize % (8 * bytes.len());
-                bytes[at / 8] ^= 1 << (at % 8);
-                std::fs::write(folder.join(file), bytes).unwrap();
-            });
-        }
-    }
 }

@@ -132,6 +132,10 @@ const EXAMPLES: &[Example] = &[
     #[cfg(feature = "sim")]
     example("sim info", "emmclab sim info sim:odroid-64g --json", "the same of a new card, for a script"),
     #[cfg(feature = "sim")]
+    example("sim check", "emmclab sim check card1", "which files of a card's folder are whole"),
+    #[cfg(feature = "sim")]
+    example("sim check", "emmclab sim check card1 --repair", "go on with what is whole; the rest is set aside"),
+    #[cfg(feature = "sim")]
     example("sim power-cut", "emmclab sim power-cut sim:generic-8g", "100 cuts: does it keep its guarantees?"),
     #[cfg(feature = "sim")]
     example("sim power-cut", "emmclab sim power-cut sim:generic-8g --cuts 1 --seed 17", "repeat one run by its seed"),

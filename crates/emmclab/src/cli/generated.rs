@@ -88,6 +88,8 @@ pub(crate) enum DocumentName {
     #[cfg(feature = "sim")]
     SimRun,
     #[cfg(feature = "sim")]
+    SimCheck,
+    #[cfg(feature = "sim")]
     SimInfo,
     #[cfg(feature = "sim")]
     SimPipeline,

@@ -15,6 +15,8 @@ pub(crate) enum SimCommand {
     Run(SimRunArgs),
     /// Print the inside of a virtual card: areas, wear, blocks, translation layer
     Info(SimInfoArgs),
+    /// Say which files of a virtual card's folder are whole, and go on with those
+    Check(SimCheckArgs),
     /// Cut a virtual card's power repeatedly and check that it keeps its guarantees
     PowerCut(SimPowerCutArgs),
     /// Compute the throughput of host and card together: the three stages of a request, their limits, the
@@ -100,6 +102,17 @@ pub(crate) struct SimRunArgs {
 pub(crate) struct SimInfoArgs {
     #[command(flatten)]
     pub(crate) card: SimCardArgs,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct SimCheckArgs {
+    /// Folder of a card made by `sim create`
+    #[arg(value_hint = ValueHint::DirPath)]
+    pub(crate) folder: PathBuf,
+    /// Set aside records from the first damaged one on (card.journal.damaged), and take a state whose records
+    /// are missing or that is older than one before
+    #[arg(long)]
+    pub(crate) repair: bool,
 }
 
 /// Who starts the next transfer when one ends.

@@ -81,6 +81,8 @@ fn schema(document: DocumentName) -> Value {
         #[cfg(feature = "sim")]
         DocumentName::SimRun => enveloped::<sim::run::SimRun>(sim::run::SCHEMA),
         #[cfg(feature = "sim")]
+        DocumentName::SimCheck => enveloped::<sim::check::Checked>(sim::check::SCHEMA),
+        #[cfg(feature = "sim")]
         DocumentName::SimInfo => enveloped::<emmc_card::sim::Internals>(sim::info::SCHEMA),
         #[cfg(feature = "sim")]
         DocumentName::SimPipeline => enveloped::<emmc_host::PipelineResult>(sim::pipeline::SCHEMA),

@@ -221,6 +221,7 @@ fn sim_documents_keep_their_keys() {
     documents("sim-profiles", &[words("sim profiles"), words("sim profiles generic-8g")]);
     documents("sim-create", &[words(&format!("sim create {card} --profile toshiba-7au"))]);
     documents("sim-info", &[words(&format!("sim info {card}")), words("sim info --profile apalis-imx8qm-16g")]);
+    documents("sim-check", &[words(&format!("sim check {card}")), words(&format!("sim check {card} --repair"))]);
     documents("sim-pipeline", &[words("sim pipeline --platform zynq-zed --requests 50 --tables")]);
     documents("sim-power-cut", &[words("sim power-cut --profile generic-8g --cuts 20")]);
     let run = |rest: &str| words(&format!("sim run --job {job} {rest}"));
@@ -395,6 +396,5 @@ fn compare(name: &str, keys: &BTreeSet<String>) {
     let gone: Vec<_> = golden.difference(keys).collect();
     let new: Vec<_> = keys.difference(&golden).collect();
     assert!(gone.is_empty(), "{name}: keys that scripts may use are gone: {gone:?} (new: {new:?})");
-    let how = "if they are meant, run with EMMCLAB_WRITE_KEYS=1 and read the difference";
-    assert!(new.is_empty(), "{name}: new keys; {how}: {new:?}");
+    assert!(new.is_empty(), "{name}: new keys; EMMCLAB_WRITE_KEYS=1 writes them: {new:?}");
 }

@@ -1,6 +1,7 @@
 //! `serve` and `sim ctl` through the binary: messages, refusals, and the data after kill -9.
 
 mod client;
+mod damaged;
 mod full_disk;
 mod killed;
 

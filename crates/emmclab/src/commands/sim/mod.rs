@@ -1,5 +1,6 @@
 //! `sim`: the virtual card, in simulated time.
 
+pub(crate) mod check;
 pub(crate) mod create;
 #[cfg(feature = "serve")]
 pub(crate) mod ctl;
@@ -23,6 +24,7 @@ pub(crate) fn run(command: &SimCommand, output: &mut Output) -> CommandResult {
         SimCommand::Create(args) => create::run(args, output),
         SimCommand::Run(args) => run::run(args, output),
         SimCommand::Info(args) => info::run(args, output),
+        SimCommand::Check(args) => check::run(args, output),
         SimCommand::Pipeline(args) => pipeline::run(args, output),
         SimCommand::PowerCut(args) => power_cut::run(args, output),
         #[cfg(feature = "twin")]
