@@ -8,4 +8,5 @@ mod live;
 mod recorded;
 mod requests;
 mod support;
+mod tools;
 mod whole;
