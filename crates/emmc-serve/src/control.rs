@@ -11,7 +11,7 @@ mod stop;
 mod tests;
 
 use std::io::{BufRead, BufReader, Read, Write};
-use std::os::unix::net::{UnixListener, UnixStream};
+use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, mpsc};
@@ -22,6 +22,7 @@ pub use request::Order;
 pub use stop::StopOrder;
 
 use crate::layer::{Faults, Stats};
+use crate::listener::bind_private;
 use crate::sdhci::HostFaults;
 use crate::served::Served;
 
@@ -85,7 +86,7 @@ impl ControlServer {
             Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error),
             _ => {}
         }
-        let listener = UnixListener::bind(path)?;
+        let listener = bind_private(path)?;
         let ends = Arc::new(AtomicBool::new(false));
         let (control, ended) = (Arc::new(control), Arc::clone(&ends));
         let listen = move || {

@@ -8,6 +8,8 @@ use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 
+use crate::listener::bind_private;
+
 /// Socket buffer in each direction, so that a request of a MiB needs few system calls. Unit: bytes.
 const SOCKET_BYTES: usize = 4 << 20;
 
@@ -74,7 +76,7 @@ impl Listener {
             Listen::Tcp(address) => Self::Tcp(TcpListener::bind(address)?),
             Listen::Unix(path) => {
                 remove_left_over(path)?;
-                let socket = UnixListener::bind(path)?;
+                let socket = bind_private(path)?;
                 Self::Unix { socket, path: path.clone(), file: identity(path)? }
             }
         };
