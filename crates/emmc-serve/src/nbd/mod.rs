@@ -22,9 +22,9 @@ use std::os::unix::net::UnixStream;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
-use std::time::Duration;
+use std::time::{Duration, Instant as Wall};
 
-use rustix::event::{PollFd, PollFlags, poll};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 pub use self::handshake::HandshakeError;
 pub use self::session::{SessionError, session};
@@ -36,6 +36,10 @@ use crate::block::Block;
 
 /// The largest number of clients; each may use 100 MiB.
 const CLIENTS_MAX: usize = 64;
+/// How long a client may take until it has chosen an export: the places of [`CLIENTS_MAX`] are not for silent ones.
+const NEGOTIATION: Duration = Duration::from_secs(10);
+/// The pause after the system had no descriptor or memory for a client.
+const SHORTAGE: Duration = Duration::from_millis(100);
 /// How long a stopping server waits for pending replies.
 const GRACE: Duration = Duration::from_secs(5);
 
@@ -69,13 +73,20 @@ pub struct NbdServer {
 ///
 /// Errors: it cannot listen there.
 pub fn serve(block: Arc<dyn Block>, listen: &Listen) -> Result<NbdServer, NbdError> {
+    serve_with(block, listen, NEGOTIATION)
+}
+
+/// The same with another time in which a client must choose an export.
+///
+/// Errors: as [`serve`].
+pub fn serve_with(block: Arc<dyn Block>, listen: &Listen, negotiation: Duration) -> Result<NbdServer, NbdError> {
     let listener = Listener::bind(listen).map_err(|source| NbdError::Listen { listen: listen.clone(), source })?;
     let local = listener.local().map_err(NbdError::Start)?;
     let (wake, woken) = UnixStream::pair().map_err(NbdError::Start)?;
     let clients = Arc::new(Clients::default());
     let acceptor = {
         let clients = Arc::clone(&clients);
-        let accept = move || accept(&listener, &woken, &block, &clients);
+        let accept = move || accept(&listener, &woken, (&block, negotiation), &clients);
         thread::Builder::new().name("nbd-accept".into()).spawn(accept).map_err(NbdError::Start)?
     };
     Ok(NbdServer { local, clients, wake: Some(wake), acceptor: Some(acceptor) })
@@ -121,11 +132,27 @@ struct Clients {
 struct Client {
     stream: Stream,
     outbox: Outbox<Stream>,
+    /// When it came.
+    since: Wall,
+    /// Whether it has chosen an export.
+    has_agreed: AtomicBool,
 }
 
 impl Clients {
     fn connected(&self) -> MutexGuard<'_, BTreeMap<u64, Arc<Client>>> {
         self.connected.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Disconnects clients that have not chosen an export in this time. Returns when the next one is due.
+    fn drop_silent(&self, negotiation: Duration) -> Option<Duration> {
+        let mut next = None;
+        for client in self.connected().values().filter(|client| !client.has_agreed.load(Ordering::SeqCst)) {
+            match negotiation.checked_sub(client.since.elapsed()) {
+                Some(left) => next = Some(next.map_or(left, |next: Duration| next.min(left))),
+                None => client.stream.shutdown(Shutdown::Both),
+            }
+        }
+        next
     }
 
     fn end(&self) {
@@ -144,25 +171,41 @@ impl Clients {
 }
 
 /// Accepts clients until the other end of `woken` is closed.
-fn accept(listener: &Listener, woken: &UnixStream, block: &Arc<dyn Block>, clients: &Arc<Clients>) {
+fn accept(
+    listener: &Listener,
+    woken: &UnixStream,
+    (block, negotiation): (&Arc<dyn Block>, Duration),
+    clients: &Arc<Clients>,
+) {
+    let mut is_short = false;
     for number in 0.. {
-        let mut waits = [PollFd::new(listener, PollFlags::IN), PollFd::new(woken, PollFlags::IN)];
-        match poll(&mut waits, None) {
+        let mut waits = [PollFd::new(woken, PollFlags::IN), PollFd::new(listener, PollFlags::IN)];
+        let next = clients.drop_silent(negotiation);
+        // Those that wait are accepted when there is room again.
+        let (waits, limit) = if is_short { (&mut waits[..1], Some(SHORTAGE)) } else { (&mut waits[..], next) };
+        let limit = limit.and_then(|limit| Timespec::try_from(limit).ok());
+        match poll(waits, limit.as_ref()) {
             Err(rustix::io::Errno::INTR) => continue,
             Err(error) => return eprintln!("nbd: no more clients are accepted: {error}"),
             Ok(_) => {}
         }
-        if !waits[1].revents().is_empty() {
+        if !waits[0].revents().is_empty() {
             return;
         }
         match listener.accept() {
             Ok(stream) => {
+                is_short = false;
                 if let Err(error) = admit(number, stream, block, clients) {
                     eprintln!("nbd: client {number}: {error}");
                 }
             }
             // The client has disconnected already.
             Err(error) if is_passing(&error) => {}
+            Err(error) if is_shortage(&error) => {
+                if !std::mem::replace(&mut is_short, true) {
+                    eprintln!("nbd: new clients wait: {error}");
+                }
+            }
             Err(error) => return eprintln!("nbd: no more clients are accepted: {error}"),
         }
     }
@@ -173,6 +216,13 @@ fn is_passing(error: &io::Error) -> bool {
     matches!(error.kind(), WouldBlock | Interrupted | ConnectionAborted | ConnectionReset)
 }
 
+/// Descriptors or memory that other processes and clients may give back.
+fn is_shortage(error: &io::Error) -> bool {
+    use rustix::io::Errno;
+    let shortages = [Errno::MFILE, Errno::NFILE, Errno::NOBUFS, Errno::NOMEM];
+    shortages.iter().any(|errno| error.raw_os_error() == Some(errno.raw_os_error()))
+}
+
 /// Starts the client's thread.
 fn admit(number: u64, stream: Stream, block: &Arc<dyn Block>, clients: &Arc<Clients>) -> io::Result<()> {
     let mut connected = clients.connected();
@@ -180,12 +230,14 @@ fn admit(number: u64, stream: Stream, block: &Arc<dyn Block>, clients: &Arc<Clie
         return Err(io::Error::other(format!("refused: there are {CLIENTS_MAX} clients already")));
     }
     let input = stream.try_clone()?;
-    let client = Arc::new(Client { outbox: Outbox::new(stream.try_clone()?), stream });
+    let outbox = Outbox::new(stream.try_clone()?);
+    let client = Arc::new(Client { outbox, stream, since: Wall::now(), has_agreed: AtomicBool::new(false) });
     let (block, registry) = (Arc::clone(block), Arc::clone(clients));
     let its_own = Arc::clone(&client);
     thread::Builder::new().name(format!("nbd-{number}")).spawn(move || {
         let leaving = Leaving { number, clients: &registry };
-        let end = session::run(&*block, input, &its_own.outbox);
+        let agreed = || its_own.has_agreed.store(true, Ordering::SeqCst);
+        let end = session::run(&*block, input, &its_own.outbox, agreed);
         // A descriptor is closed when its last owner drops it.
         its_own.stream.shutdown(Shutdown::Both);
         match end {

@@ -39,18 +39,21 @@ pub enum SessionError {
 ///
 /// Errors: a protocol error after which the stream cannot be parsed, or the connection failed.
 pub fn session<W: Write + Send>(block: &dyn Block, input: impl Read, output: W) -> Result<(), SessionError> {
-    run(block, input, &Outbox::new(output))
+    run(block, input, &Outbox::new(output), || {})
 }
 
+/// `agreed` is called when an export is chosen.
 pub(crate) fn run<W: Write + Send>(
     block: &dyn Block,
     mut input: impl Read,
     outbox: &Outbox<W>,
+    agreed: impl FnOnce(),
 ) -> Result<(), SessionError> {
     let exports: Vec<Export> = block.exports();
-    let Some(agreed) = haggle(&exports, &mut input, &mut Direct(outbox))? else { return Ok(()) };
+    let Some(choice) = haggle(&exports, &mut input, &mut Direct(outbox))? else { return Ok(()) };
+    agreed();
     let mut session = Session {
-        executor: Executor::new(block, agreed),
+        executor: Executor::new(block, choice),
         input: Input::new(input),
         replies: Buffer::default(),
         done: Vec::new(),

@@ -4,6 +4,7 @@ mod client;
 mod damaged;
 mod full_disk;
 mod killed;
+mod shortage;
 
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
@@ -48,8 +49,19 @@ struct Server {
 impl Server {
     /// Serves a card over NBD, without delays.
     fn start(card: &Path) -> Self {
+        Self::start_by(Command::new(env!("CARGO_BIN_EXE_emmclab")), card)
+    }
+
+    /// The same with no more than this number of open descriptors.
+    fn start_with_descriptors(card: &Path, most: u32) -> Self {
+        let mut shell = Command::new("sh");
+        shell.args(["-c", &format!("ulimit -n {most}; exec \"$0\" \"$@\""), env!("CARGO_BIN_EXE_emmclab")]);
+        Self::start_by(shell, card)
+    }
+
+    fn start_by(mut program: Command, card: &Path) -> Self {
         let socket = card.with_extension("nbd");
-        let mut child = Command::new(env!("CARGO_BIN_EXE_emmclab"))
+        let mut child = program
             .arg("serve")
             .arg(card)
             .arg("--nbd")

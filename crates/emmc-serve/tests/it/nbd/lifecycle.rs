@@ -1,7 +1,9 @@
 //! The start and end of servers and their sockets.
 
+use std::io::Read;
 use std::net::TcpStream;
 use std::os::unix::net::{UnixListener, UnixStream};
+use std::time::Duration;
 
 use emmc_serve::nbd::{self, Listen};
 
@@ -59,6 +61,24 @@ fn stopping_disconnects_idle_clients() {
     server.stop();
     assert!(client.is_dropped());
     assert!(chosen.is_dropped());
+}
+
+#[test]
+fn a_client_that_chooses_nothing_is_dropped_and_makes_room() {
+    let folder = Folder::new("silent");
+    let path = folder.path("nbd");
+    let listen = Listen::Unix(path.clone());
+    let server = nbd::serve_with(Memory::new(1 << 20).shared(), &listen, Duration::from_secs(2)).unwrap();
+    let mut chosen = Client::simple(&path, "user");
+    let mut greeted = Client::greeted(&path);
+    let mut silent = UnixStream::connect(&path).unwrap();
+    let mut sent = Vec::new();
+    silent.read_to_end(&mut sent).unwrap();
+    assert_eq!(sent.len(), 18, "the greeting, and then the end");
+    assert!(greeted.is_dropped());
+    // One that has chosen may be idle as long as it likes.
+    assert_eq!(chosen.read(0, 512).unwrap().len(), 512);
+    server.stop();
 }
 
 #[test]
