@@ -49,10 +49,19 @@ impl Sum {
 /// By [`Why`].
 type Sums = [Sum; Why::ALL.len()];
 
+/// A thread, and the one that a commit is for.
+type Key = (u32, Option<u32>);
+
+/// Places of recent threads.
+const RECENT: usize = 16;
+
 #[derive(Default)]
 pub(super) struct Reasons {
-    /// By the thread, and the one that a commit is for.
-    threads: HashMap<(u32, Option<u32>), Sums, Mixer>,
+    /// The place of each one's account.
+    threads: HashMap<Key, usize, Mixer>,
+    accounts: Vec<Sums>,
+    /// By the thread's number: most requests are of a few threads.
+    recent: [Option<(Key, usize)>; RECENT],
     /// Of threads that have no account of their own.
     others: Sums,
     files: HashMap<File, Sum, Mixer>,
@@ -61,13 +70,38 @@ pub(super) struct Reasons {
 impl Reasons {
     #[inline]
     pub(super) fn add(&mut self, request: &Request) {
-        let has_room = self.threads.len() < THREADS_MAX;
         let key = (request.pid, request.asked_by);
-        let own = if has_room { Some(self.threads.entry(key).or_default()) } else { self.threads.get_mut(&key) };
+        let place = match self.recent[request.pid as usize % RECENT] {
+            Some((recent, place)) if recent == key => Some(place),
+            _ => self.place(key),
+        };
+        let own = place.and_then(|place| self.accounts.get_mut(place));
         own.unwrap_or(&mut self.others)[request.why() as usize].add(request);
         if request.file.inode != 0 {
             self.file(request);
         }
+    }
+
+    /// The place of an account, if there is one or room for one.
+    #[cold]
+    fn place(&mut self, key: Key) -> Option<usize> {
+        let next = self.accounts.len();
+        let place = match self.threads.get(&key) {
+            Some(place) => *place,
+            None if next < THREADS_MAX => {
+                self.accounts.push(Sums::default());
+                self.threads.insert(key, next);
+                next
+            }
+            None => return None,
+        };
+        self.recent[key.0 as usize % RECENT] = Some((key, place));
+        Some(place)
+    }
+
+    /// Each thread's account.
+    fn accounts(&self) -> impl Iterator<Item = (&Key, &Sums)> {
+        self.threads.iter().filter_map(|(key, place)| Some((key, self.accounts.get(*place)?)))
     }
 
     fn file(&mut self, request: &Request) {
@@ -79,7 +113,7 @@ impl Reasons {
     /// Threads by the time of their requests.
     pub(super) fn waiters(&self, notes: &Notes) -> Vec<Waiter> {
         let mut by_thread: HashMap<u32, Sum, Mixer> = HashMap::default();
-        for ((pid, _), sums) in &self.threads {
+        for ((pid, _), sums) in self.accounts() {
             let all = by_thread.entry(*pid).or_default();
             sums.iter().for_each(|sum| all.absorb(sum));
         }
@@ -100,7 +134,7 @@ impl Reasons {
     /// Reasons by the time of their requests.
     pub(super) fn rows(&self, notes: &Notes) -> Vec<Reason> {
         let (mut all, mut threads) = (self.others, Why::ALL.map(|_| Vec::new()));
-        for ((pid, asked_by), sums) in &self.threads {
+        for ((pid, asked_by), sums) in self.accounts() {
             let name = notes.names.get(*pid);
             for (why, sum) in Why::ALL.into_iter().zip(sums).filter(|(_, sum)| sum.requests > 0) {
                 let place = why.by_thread(name.as_deref().unwrap_or_default()) as usize;
