@@ -11,6 +11,7 @@ mod metadata;
 mod mutants;
 mod probe_truth;
 mod recipes;
+mod seeds;
 mod sim;
 mod size;
 mod targets;

@@ -1,30 +1,27 @@
 //! Random virtual cards with known parameters: how many of those `probe` finds, and how often it is wrong.
 
 use std::collections::BTreeMap;
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicU64, Ordering};
 
-use anyhow::{Context, bail, ensure};
-use emmc_probe::Confidence;
 use emmc_probe::truth::{LEVELS, SCORED, TrueCapacity, TrueCard, Verdict, Verdicts};
+use emmc_probe::{Confidence, Part};
+
+use crate::seeds;
 
 /// Prints the table; with `--card N` one card and what was found, with `--fakes N` what is found of fakes and honest
 /// cards, with `--fake N` one of the fakes.
 pub(crate) fn run(args: &[&str]) -> anyhow::Result<()> {
-    let mut options = BTreeMap::new();
-    for pair in args.chunks(2) {
-        let [name @ ("--cards" | "--seed" | "--card" | "--fakes" | "--fake"), value] = *pair else {
-            bail!("probe-truth: unknown or unfinished option {}", pair[0]);
-        };
-        let value: u64 = value.parse().with_context(|| format!("{name} {value}: not a number"))?;
-        ensure!(options.insert(name, value).is_none(), "{name} is given twice");
-    }
+    let options = seeds::options("probe-truth", args, &["--cards", "--seed", "--card", "--fakes", "--fake"])?;
     if let Some(number) = options.get("--card") {
         let card = TrueCard::random(*number);
         let findings = card.probe(&[], None).map_err(anyhow::Error::msg)?;
         println!("{}\nnoise {}\n", card.profile, LEVELS[card.level].0);
         println!("{}", serde_json::to_string_pretty(&findings)?);
         println!("{:?}", card.verdicts(&findings));
+        for (card, part) in [(card.clone().uneven(), Part::Regions), (card.idling(), Part::Idle)] {
+            let findings = card.probe(&[part], None).map_err(anyhow::Error::msg)?;
+            println!("\n{:?}", card.part);
+            println!("{}\n{:?}", serde_json::to_string_pretty(&findings.parameters)?, card.verdicts(&findings));
+        }
         return Ok(());
     }
     if let Some(number) = options.get("--fake") {
@@ -37,7 +34,7 @@ pub(crate) fn run(args: &[&str]) -> anyhow::Result<()> {
         return fakes(options.get("--seed").copied().unwrap_or(0), *cards);
     }
     let (cards, first) = (options.get("--cards").copied().unwrap_or(500), options.get("--seed").copied().unwrap_or(0));
-    table(&measured(first, cards)?);
+    table(&seeds::each(first..first + cards, measured)?);
     Ok(())
 }
 
@@ -82,31 +79,39 @@ struct Probed {
     level: usize,
     time_s: f64,
     written_bytes: u64,
-    verdicts: Verdicts,
+    /// Of the card, of the one with a part that differs, and of the one that merges while it rests.
+    verdicts: [Verdicts; 3],
 }
 
-fn measured(first: u64, cards: u64) -> anyhow::Result<Vec<Probed>> {
-    let (next, done) = (AtomicU64::new(first), Mutex::new(Vec::new()));
-    let work = || -> anyhow::Result<()> {
-        loop {
-            let seed = next.fetch_add(1, Ordering::Relaxed);
-            if seed >= first + cards {
-                return Ok(());
-            }
-            let card = TrueCard::random(seed);
-            let findings = card.probe(&[], None).map_err(|error| anyhow::anyhow!("card {seed}: {error}"))?;
-            let (time_s, written_bytes) = (findings.spent.time_s, findings.spent.written_bytes);
-            let probed = Probed { seed, level: card.level, time_s, written_bytes, verdicts: card.verdicts(&findings) };
-            done.lock().map_err(|_| anyhow::anyhow!("a card failed"))?.push(probed);
-        }
-    };
-    std::thread::scope(|scope| {
-        let threads: Vec<_> = (0..2).map(|_| scope.spawn(work)).collect();
-        threads.into_iter().try_for_each(|thread| thread.join().map_err(|_| anyhow::anyhow!("a card failed"))?)
-    })?;
-    let mut probed = done.into_inner().map_err(|_| anyhow::anyhow!("a card failed"))?;
-    probed.sort_by_key(|probed| probed.seed);
-    Ok(probed)
+/// A card; and the same card with a part that differs, and one that merges while it rests, of which only that is asked.
+fn measured(seed: u64) -> anyhow::Result<Probed> {
+    let card = TrueCard::random(seed);
+    let findings = card.probe(&[], None).map_err(anyhow::Error::msg)?;
+    let uneven = card.clone().uneven();
+    let idling = card.clone().idling();
+    let rested = idling.probe(&[Part::Idle], None).map_err(anyhow::Error::msg)?;
+    let parted = uneven.probe(&[Part::Regions], None).map_err(anyhow::Error::msg)?;
+    let (time_s, written_bytes) = (findings.spent.time_s, findings.spent.written_bytes);
+    let verdicts = [card.verdicts(&findings), uneven.verdicts(&parted), idling.verdicts(&rested)];
+    Ok(Probed { seed, level: card.level, time_s, written_bytes, verdicts })
+}
+
+/// What the three cards of a seed are.
+const VARIANTS: [&str; 3] = ["", ", a part differs", ", merges in pauses"];
+
+/// The figures of some cards.
+fn row(verdicts: &[&(Verdict, Option<Confidence>)]) -> String {
+    let count = |wanted| verdicts.iter().filter(|(verdict, _)| *verdict == wanted).count();
+    let high = |wanted| verdicts.iter().filter(|verdict| ***verdict == (wanted, Some(Confidence::High))).count();
+    let (right, wrong, silent) = (count(Verdict::Right), count(Verdict::Wrong), count(Verdict::Silent));
+    let given =
+        if right + wrong == 0 { "-".into() } else { format!("{:.1} %", 100.0 * right as f64 / (right + wrong) as f64) };
+    format!(
+        "| {} | {right} | {wrong} | {silent} | {given} | {}, {} |",
+        verdicts.len(),
+        high(Verdict::Right),
+        high(Verdict::Wrong)
+    )
 }
 
 fn table(probed: &[Probed]) {
@@ -115,26 +120,20 @@ fn table(probed: &[Probed]) {
     );
     println!("|---|---|---|---|---|---|---|---|");
     for name in SCORED {
-        for (level, (level_name, _)) in LEVELS.iter().enumerate() {
-            let of_level = probed.iter().filter(|probed| probed.level == level);
-            let verdicts: Vec<_> = of_level.filter_map(|probed| probed.verdicts.get(name)).collect();
-            let count = |wanted| verdicts.iter().filter(|(verdict, _)| *verdict == wanted).count();
-            let high =
-                |wanted| verdicts.iter().filter(|verdict| **verdict == &(wanted, Some(Confidence::High))).count();
-            let (right, wrong, silent) = (count(Verdict::Right), count(Verdict::Wrong), count(Verdict::Silent));
-            let percent = |part: usize, of: usize| format!("{:.1} %", 100.0 * part as f64 / of.max(1) as f64);
-            println!(
-                "| {name} | {level_name} | {} | {right} | {wrong} | {silent} | {} | {}, {} |",
-                verdicts.len(),
-                percent(right, right + wrong),
-                high(Verdict::Right),
-                high(Verdict::Wrong)
-            );
+        for (variant, of_variant) in VARIANTS.iter().enumerate() {
+            for (level, (level_name, _)) in LEVELS.iter().enumerate() {
+                let of_level = probed.iter().filter(|probed| probed.level == level);
+                let verdicts: Vec<_> = of_level.filter_map(|probed| probed.verdicts[variant].get(name)).collect();
+                if !verdicts.is_empty() {
+                    println!("| {name}{of_variant} | {level_name} {}", row(&verdicts));
+                }
+            }
         }
     }
     let wrong = |name| {
-        let is_wrong =
-            |probed: &&Probed| probed.verdicts.get(name).is_some_and(|(verdict, _)| *verdict == Verdict::Wrong);
+        let is_wrong = |probed: &&Probed| {
+            probed.verdicts.iter().any(|of| of.get(name).is_some_and(|(verdict, _)| *verdict == Verdict::Wrong))
+        };
         probed.iter().filter(is_wrong).map(|probed| probed.seed.to_string()).take(12).collect::<Vec<_>>().join(" ")
     };
     println!();

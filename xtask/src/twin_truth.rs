@@ -2,42 +2,22 @@
 //! twin predicts what was not measured.
 
 use std::collections::BTreeMap;
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicU64, Ordering};
 
-use anyhow::{Context, bail, ensure};
 use emmc_regs::CardKind;
 use emmc_twin::truth::{CHANGES, DEPTHS, HiddenCard, Verdict};
 
+use crate::seeds;
 use crate::twin_table::serial;
 
 pub(crate) fn run(args: &[&str]) -> anyhow::Result<()> {
-    let mut options = BTreeMap::new();
-    for pair in args.chunks(2) {
-        let [name @ ("--cards" | "--seed"), value] = *pair else {
-            bail!("twin-truth: unknown or unfinished option {}", pair[0]);
-        };
-        let value: u64 = value.parse().with_context(|| format!("{name} {value}: not a number"))?;
-        ensure!(options.insert(name, value).is_none(), "{name} is given twice");
-    }
+    let options = seeds::options("twin-truth", args, &["--cards", "--seed"])?;
     let (cards, first) = (options.get("--cards").copied().unwrap_or(50), options.get("--seed").copied().unwrap_or(0));
-    let (next, done) = (AtomicU64::new(first), Mutex::new(Vec::new()));
-    let work = || -> anyhow::Result<()> {
-        loop {
-            let seed = next.fetch_add(1, Ordering::Relaxed);
-            if seed >= first + cards {
-                return Ok(());
-            }
-            let verdict = judged(seed).with_context(|| format!("card {seed}"))?;
-            eprintln!("card {seed}: {verdict:.1?}");
-            done.lock().map_err(|_| anyhow::anyhow!("a card failed"))?.push(verdict);
-        }
-    };
-    std::thread::scope(|scope| {
-        let threads: Vec<_> = (0..2).map(|_| scope.spawn(work)).collect();
-        threads.into_iter().try_for_each(|thread| thread.join().map_err(|_| anyhow::anyhow!("a card failed"))?)
+    let verdicts = seeds::each(first..first + cards, |seed| {
+        let verdict = judged(seed)?;
+        eprintln!("card {seed}: {verdict:.1?}");
+        Ok(verdict)
     })?;
-    table(&done.into_inner().map_err(|_| anyhow::anyhow!("a card failed"))?);
+    table(&verdicts);
     Ok(())
 }
 

@@ -9,10 +9,13 @@
 mod advice;
 mod capacity;
 mod declared;
+mod idle;
 pub mod noise;
+mod order;
 mod part;
 mod probe;
 mod reads;
+mod regions;
 mod requests;
 mod result;
 mod robust;

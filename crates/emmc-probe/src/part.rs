@@ -3,6 +3,8 @@
 use emmc_units::Nanos;
 use serde::{Deserialize, Serialize};
 
+use crate::{capacity, reads, volatile};
+
 /// A part of a probe.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -14,10 +16,16 @@ pub enum Part {
     Page,
     /// Open units and their size.
     Units,
+    /// Where writes in random order are as fast as sequential ones.
+    Order,
+    /// Whether the card works while it rests.
+    Idle,
     /// The write cache.
     Cache,
     /// What a discard does.
     Discard,
+    /// Parts of the card that differ.
+    Regions,
     /// The cache of single-bit cells.
     Slc,
     /// Whether the stated capacity is there.
@@ -26,8 +34,18 @@ pub enum Part {
 
 impl Part {
     /// All of them, in the order in which they run.
-    pub const ALL: [Self; 7] =
-        [Self::Reads, Self::Page, Self::Units, Self::Cache, Self::Discard, Self::Slc, Self::Capacity];
+    pub const ALL: [Self; 10] = [
+        Self::Reads,
+        Self::Page,
+        Self::Units,
+        Self::Order,
+        Self::Idle,
+        Self::Cache,
+        Self::Discard,
+        Self::Regions,
+        Self::Slc,
+        Self::Capacity,
+    ];
 
     /// Its name on the command line.
     pub fn name(self) -> &'static str {
@@ -35,8 +53,11 @@ impl Part {
             Self::Reads => "reads",
             Self::Page => "page",
             Self::Units => "units",
+            Self::Order => "order",
+            Self::Idle => "idle",
             Self::Cache => "cache",
             Self::Discard => "discard",
+            Self::Regions => "regions",
             Self::Slc => "slc",
             Self::Capacity => "capacity",
         }
@@ -66,6 +87,20 @@ impl Settings {
     /// Whether a part is measured.
     pub fn has(&self, part: Part) -> bool {
         self.parts.is_empty() || self.parts.contains(&part)
+    }
+
+    /// What the parts read at most. Unit: bytes.
+    pub(crate) fn read_bytes(&self, sector: u64) -> u64 {
+        let of_part = |part| match part {
+            Part::Reads => reads::cost_bytes(),
+            Part::Page => reads::borders_bytes(sector),
+            Part::Discard if self.write => volatile::DISCARD_READ,
+            Part::Capacity if self.write => {
+                capacity::read_bytes(self.to_bytes.saturating_sub(self.from_bytes), self.is_capacity_alone())
+            }
+            _ => 0,
+        };
+        Part::ALL.into_iter().filter(|part| self.has(*part)).map(of_part).sum()
     }
 
     /// Only the capacity: then nothing is lost, because what the marks overwrite is restored.

@@ -38,6 +38,7 @@ pub fn probe(target: &mut dyn BlockTarget, settings: &Settings, watch: Watching<
         return Err(BenchError::Misfit { suite: crate::requests::NAME, what });
     }
     let mut findings = Findings::default();
+    let mut remarks = Vec::new();
     let mut add = |found: Vec<(&'static str, Parameter)>| {
         findings.parameters.extend(found.into_iter().map(|(name, parameter)| (name.to_owned(), parameter)));
     };
@@ -46,12 +47,16 @@ pub fn probe(target: &mut dyn BlockTarget, settings: &Settings, watch: Watching<
         add(cost.unwrap_or_else(|why| unknown(&[("command_overhead", "us"), ("read_rate", "MB/s")], &why)));
     }
     if settings.write {
-        add(written(&mut requests, settings)?);
+        add(written(&mut requests, settings, &mut remarks)?);
     } else {
         add(unwritten(&mut requests, settings)?);
     }
     if settings.write && settings.has(Part::Capacity) {
         (requests.budget_bytes, requests.until) = (settings.budget_bytes, end);
+        if settings.is_capacity_alone() {
+            // What is restored counts too, and nothing stops it.
+            requests.budget_bytes -= capacity::RESTORED.min(settings.budget_bytes / 2);
+        }
         let (capacity, remarks) = match tried(capacity::capacity(&mut requests, settings.is_capacity_alone()))? {
             Ok(found) => (found.parameter, found.remarks),
             Err(why) => (Parameter::unknown(why, "bytes", vec![]), vec![]),
@@ -59,6 +64,7 @@ pub fn probe(target: &mut dyn BlockTarget, settings: &Settings, watch: Watching<
         findings.remarks.extend(remarks);
         findings.parameters.insert("capacity".into(), capacity);
     }
+    findings.remarks.extend(remarks);
     findings.wrote = requests.spent.written_bytes > 0;
     findings.spent = requests.spent;
     if !settings.write {
@@ -104,12 +110,17 @@ fn unwritten(requests: &mut Requests<'_>, settings: &Settings) -> Result<Vec<(&'
 }
 
 /// Parameters that only writes show, with their units.
-const OF_WRITES: [(Part, &str, &str); 8] = [
+pub(crate) const OF_WRITES: [(Part, &str, &str); 13] = [
     (Part::Page, "write_unit", "bytes"),
     (Part::Units, "open_units", ""),
     (Part::Units, "allocation_unit", "bytes"),
+    (Part::Order, "open_units_random", ""),
+    (Part::Order, "mapping_class", ""),
+    (Part::Idle, "idle_collection", ""),
     (Part::Cache, "write_cache", "bytes"),
     (Part::Discard, "discard", ""),
+    (Part::Regions, "regions", ""),
+    (Part::Regions, "fat_region", ""),
     (Part::Slc, "slc_cache", "bytes"),
     (Part::Slc, "slc_refill", "MB/s"),
     (Part::Capacity, "capacity", "bytes"),

@@ -1,6 +1,6 @@
 //! Requests of a probe, one at a time, with their times; budgets and cancelling.
 
-use emmc_port::{BlockContent, BlockDone, BlockOp, BlockRequest, BlockTarget, TargetError};
+use emmc_port::{BlockContent, BlockDone, BlockOp, BlockRequest, BlockTarget, TargetError, TargetKind};
 use emmc_units::{Instant, Nanos, Rng};
 use emmc_workload::BenchError;
 
@@ -57,6 +57,11 @@ impl<'a> Requests<'a> {
     /// What the target states. Unit: bytes.
     pub(crate) fn size_bytes(&self) -> u64 {
         self.target.shape().size_bytes
+    }
+
+    /// Whether the target's clock is the host machine's: then times have the host's part too.
+    pub(crate) fn is_real(&self) -> bool {
+        self.target.shape().kind != TargetKind::Simulated
     }
 
     /// What may still be written. Unit: bytes.
@@ -183,6 +188,13 @@ impl<'a> Requests<'a> {
             return Err(BenchError::Time { suite: NAME });
         }
         Ok(self.target.idle(time)?)
+    }
+
+    /// Puts values into a random order.
+    pub(crate) fn shuffle(&mut self, values: &mut [u64]) {
+        for index in (1..values.len()).rev() {
+            values.swap(index, self.rng.below(index as u64 + 1) as usize);
+        }
     }
 
     /// Writes a range sequentially, in large requests.

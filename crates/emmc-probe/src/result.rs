@@ -35,6 +35,8 @@ pub enum Confidence {
 pub enum Bound {
     /// The true value is this or more.
     AtLeast,
+    /// The true value is this or less.
+    AtMost,
 }
 
 /// What one kind of observation says.
@@ -176,6 +178,11 @@ impl Parameter {
 
     pub(crate) fn at_least(mut self) -> Self {
         self.bound = Some(Bound::AtLeast);
+        self
+    }
+
+    pub(crate) fn at_most(mut self) -> Self {
+        self.bound = self.value.is_some().then_some(Bound::AtMost);
         self
     }
 }

@@ -12,9 +12,6 @@ use crate::probe::{BUDGET, probe};
 use crate::requests::NAME;
 use crate::result::{Findings, Spent};
 
-/// What the probers read at most, as a round figure. Unit: bytes.
-const READ_BYTES: u64 = 64 << 20;
-
 /// A probe that leaves its findings here.
 #[derive(Debug, Default)]
 pub struct ProbeSuite {
@@ -86,7 +83,8 @@ impl Suite for ProbeSuite {
             true => (settings.budget_bytes, settings.to_bytes),
             false => (0, settings.from_bytes),
         };
-        Ok(Cost { written_bytes, read_bytes: READ_BYTES, from_bytes: settings.from_bytes, to_bytes, steps: 0 })
+        let read_bytes = settings.read_bytes(u64::from(shape.sector_bytes));
+        Ok(Cost { written_bytes, read_bytes, from_bytes: settings.from_bytes, to_bytes, steps: 0 })
     }
 
     fn run(&self, bench: &mut Bench<'_>) -> Result<(), BenchError> {

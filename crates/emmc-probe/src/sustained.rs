@@ -37,6 +37,9 @@ const LEAST: u64 = 4 * BIN;
 /// Volumes of two runs that differ by less than this share are the same.
 const SAME: f64 = 0.15;
 
+/// What the fall costs in one order, as a share of that in the other: the same data leaves the cache.
+const COST: std::ops::RangeInclusive<f64> = 0.65..=1.5;
+
 /// A run up to the fall of its rate.
 #[derive(Clone, Debug, Default)]
 struct Run {
@@ -53,6 +56,13 @@ struct Fall {
     /// Unit: MB/s.
     fast: f64,
     slow: f64,
+}
+
+impl Fall {
+    /// What moving a byte out of the cache takes. Unit: microseconds.
+    fn cost(&self) -> f64 {
+        1.0 / self.slow - 1.0 / self.fast
+    }
 }
 
 fn mean(values: &[f64]) -> f64 {
@@ -91,12 +101,12 @@ fn run(requests: &mut Requests<'_>, from: u64, to: u64, piece: u64, in_random: b
     let pieces_of_bin = BIN / piece;
     let mut bins: Vec<u64> = (0..(to - from) / BIN).collect();
     if in_random {
-        shuffle(requests, &mut bins);
+        requests.shuffle(&mut bins);
     }
     for bin in bins {
         let mut pieces: Vec<u64> = (0..pieces_of_bin).collect();
         if in_random {
-            shuffle(requests, &mut pieces);
+            requests.shuffle(&mut pieces);
         }
         // From clock to clock: a card may also work between two requests.
         let start = requests.now();
@@ -113,19 +123,13 @@ fn run(requests: &mut Requests<'_>, from: u64, to: u64, piece: u64, in_random: b
         // A part of the slow side, so that a slow bin or two are no fall.
         let is_long = |fall: &Fall| {
             let slow = found.bins.len() as u64 * BIN - fall.after;
-            slow >= (fall.after / 3).max(4 * BIN)
+            slow >= (fall.after / 2).max(6 * BIN)
         };
         if found.fall.as_ref().is_some_and(is_long) {
             break;
         }
     }
     Ok(found)
-}
-
-fn shuffle(requests: &mut Requests<'_>, values: &mut [u64]) {
-    for index in (1..values.len()).rev() {
-        values.swap(index, requests.rng.below(index as u64 + 1) as usize);
-    }
 }
 
 impl Run {
@@ -141,8 +145,11 @@ impl Run {
     }
 }
 
-/// The parameters `slc_cache` and `slc_refill`.
-pub(crate) fn cache(requests: &mut Requests<'_>) -> Result<Vec<(&'static str, Parameter)>, BenchError> {
+/// The parameters `slc_cache` and `slc_refill`; `open`: what the open units hold together, if known. Unit: bytes.
+pub(crate) fn cache(
+    requests: &mut Requests<'_>,
+    open: Option<u64>,
+) -> Result<Vec<(&'static str, Parameter)>, BenchError> {
     requests.step("a sustained write after a rest");
     let from = requests.from.next_multiple_of(BIN);
     // A third of what is left: the second run and the rests need as much.
@@ -175,13 +182,22 @@ pub(crate) fn cache(requests: &mut Requests<'_>) -> Result<Vec<(&'static str, Pa
     requests.idle(rest_after(&fall))?;
     let second = run(requests, from + half, from + 2 * half, 128 << 10, true)?;
     evidence.push(Evidence::new("random order, elsewhere", second.seen(), None));
-    // Merges make random order slower than a cache that is full.
-    if second.fall.is_some_and(|other| other.fast < fall.slow) {
-        return Ok(silent("random order is slower than a full cache: merges hide it, or it is none", evidence));
-    }
     let Some(other) = second.fall.filter(|other| is_near(other.after, fall.after)) else {
         return Ok(silent("two runs do not fall after the same volume", evidence));
     };
+    if open.is_some_and(|open| is_near(open, fall.after)) {
+        return Ok(silent(
+            "the rate falls after as much as all open units hold: they close, or a cache is full",
+            evidence,
+        ));
+    }
+    // Merges make random order slower than a cache that is full, and cost what depends on the order.
+    if other.fast < fall.slow || !COST.contains(&(other.cost() / fall.cost())) {
+        return Ok(silent(
+            "the fall costs more in one order than in the other: merges, or other disturbances",
+            evidence,
+        ));
+    }
     let bytes = (fall.after + other.after) / 2 / MIB * MIB;
     for witness in &mut evidence {
         witness.value = Some(Value::Whole(bytes));

@@ -7,10 +7,13 @@
 //! their places are the borders, of any size. Absent on purpose: cards that keep every unit open (mapping by pages)
 //! show neither.
 
+mod random;
+
 use emmc_workload::BenchError;
 
 use crate::requests::Requests;
 use crate::robust::median;
+pub(crate) use random::limit_in_random;
 
 const MIB: u64 = 1 << 20;
 /// One write. Unit: bytes.
@@ -56,6 +59,8 @@ pub(crate) struct Cost {
     pub(crate) streams: usize,
     /// Times the cost of one stream.
     pub(crate) ratio: f64,
+    /// The time of a write of one stream. Unit: microseconds.
+    pub(crate) alone_us: f64,
 }
 
 /// How many units are open.
@@ -102,7 +107,7 @@ impl Streams {
     }
 
     /// Makes sure that this many writes of a stream have data in front of them.
-    fn prepare(&mut self, requests: &mut Requests<'_>, index: usize, writes: u64) -> Result<(), BenchError> {
+    pub(crate) fn prepare(&mut self, requests: &mut Requests<'_>, index: usize, writes: u64) -> Result<(), BenchError> {
         let (stream, chunk) = (&mut self.streams[index], self.chunk);
         let needed = writes * chunk + self.ahead;
         if stream.next + needed <= stream.filled {
@@ -116,7 +121,7 @@ impl Streams {
         Ok(())
     }
 
-    fn write(&mut self, requests: &mut Requests<'_>, index: usize) -> Result<f64, BenchError> {
+    pub(crate) fn write(&mut self, requests: &mut Requests<'_>, index: usize) -> Result<f64, BenchError> {
         let stream = &mut self.streams[index];
         let time = requests.write(stream.next, self.chunk)?;
         stream.next += self.chunk;
@@ -146,7 +151,8 @@ impl Streams {
         let mut alone = self.times(requests, 1, ROUNDS)?;
         let together = self.times(requests, count, ROUNDS)?;
         alone.extend(self.times(requests, 1, ROUNDS)?);
-        Ok(Cost { streams: count, ratio: median(&together) / median(&alone) })
+        let alone_us = median(&alone);
+        Ok(Cost { streams: count, ratio: median(&together) / alone_us, alone_us })
     }
 }
 

@@ -3,12 +3,12 @@
 use emmc_workload::BenchError;
 
 use crate::part::{Part, Settings};
-use crate::probe::{tried, unknown};
+use crate::probe::{OF_WRITES, tried, unknown};
 use crate::requests::Requests;
 use crate::result::{Evidence, Parameter, Value};
 use crate::steps::{STEPS_BYTES, Steps, steps};
 use crate::units::{Limit, SWEEP_MAX, Streams};
-use crate::{reads, sustained, units, volatile};
+use crate::{idle, order, reads, regions, sustained, units, volatile};
 
 const MIB: u64 = 1 << 20;
 /// Least size of the area of writing probes. Unit: bytes.
@@ -64,6 +64,7 @@ pub(crate) fn page(borders: &reads::Borders, steps: Result<&Steps, &str>, filled
 pub(crate) fn written(
     requests: &mut Requests<'_>,
     settings: &Settings,
+    remarks: &mut Vec<String>,
 ) -> Result<Vec<(&'static str, Parameter)>, BenchError> {
     let mut found = Vec::new();
     if Part::ALL.iter().all(|part| matches!(part, Part::Reads | Part::Capacity) || !settings.has(*part)) {
@@ -93,9 +94,26 @@ pub(crate) fn written(
             Err(why) => found.extend(unknown(&[("page", "bytes"), ("write_unit", "bytes")], &why)),
         }
     }
-    if settings.has(Part::Units) {
-        let (open, unit) = opened(requests, sweep, end)?;
-        found.extend([("open_units", open), ("allocation_unit", unit)]);
+    let of_streams = |part: &Part| matches!(part, Part::Units | Part::Order | Part::Idle) && settings.has(*part);
+    if Part::ALL.iter().any(of_streams) {
+        match limited(requests, sweep, end)? {
+            Ok((limit, mut streams)) => {
+                if settings.has(Part::Units) {
+                    found.extend(allocation(requests, &limit, &mut streams, sweep)?);
+                }
+                if settings.has(Part::Order) {
+                    found.extend(ordered(requests, &limit, &streams, remarks)?);
+                }
+                if settings.has(Part::Idle) {
+                    let idle = tried(idle::collection(requests, &mut streams, &limit))?;
+                    found.push(("idle_collection", idle.unwrap_or_else(|why| Parameter::unknown(why, "", vec![]))));
+                }
+            }
+            Err(why) => {
+                let parts = OF_WRITES.iter().filter(|(part, _, _)| of_streams(part));
+                found.extend(unknown(&parts.map(|(_, name, unit)| (*name, *unit)).collect::<Vec<_>>(), &why));
+            }
+        }
     }
     if settings.has(Part::Cache) {
         let cache = tried(volatile::cache(requests, zone))?;
@@ -108,30 +126,84 @@ pub(crate) fn written(
         };
         found.push(("discard", discard.unwrap_or_else(|why| Parameter::unknown(why, "", vec![]))));
     }
+    if settings.has(Part::Regions) {
+        let regions = tried(regions::regions(requests))?;
+        found.extend(regions.unwrap_or_else(|why| unknown(&[("regions", ""), ("fat_region", "")], &why)));
+    }
     if settings.has(Part::Slc) {
         // Near the end of them all, because it fills the cache and writes most.
-        let slc = tried(sustained::cache(requests))?;
+        let whole = |name| {
+            let (_, parameter) = found.iter().find(|(other, _)| *other == name)?;
+            parameter.value.as_ref()?.whole()
+        };
+        let open = whole("open_units").zip(whole("allocation_unit")).map(|(count, unit)| count * unit);
+        let slc = tried(sustained::cache(requests, open))?;
         found.extend(slc.unwrap_or_else(|why| unknown(&[("slc_cache", "bytes"), ("slc_refill", "MB/s")], &why)));
     }
     Ok(found)
 }
 
-/// Open units and their size, by streams before the place of the sequential one.
-fn opened(requests: &mut Requests<'_>, sweep: u64, end: u64) -> Result<(Parameter, Parameter), BenchError> {
+/// How many units are open, by streams before the place of the sequential one.
+fn limited(requests: &mut Requests<'_>, sweep: u64, end: u64) -> Result<Result<(Limit, Streams), String>, BenchError> {
     requests.to = sweep;
     let streams = Streams::new(requests);
     requests.to = end;
-    let limits = match streams {
-        Some(mut streams) => {
-            let limit = tried(units::limit(requests, &mut streams))?;
-            limit.map(|limit| (limit, streams))
-        }
-        None => Err("the area is too small for streams in units of their own".into()),
+    let Some(mut streams) = streams else {
+        return Ok(Err("the area is too small for streams in units of their own".into()));
     };
-    match limits {
-        Ok((limit, streams)) => allocation(requests, limit, streams, sweep),
-        Err(why) => Ok((Parameter::unknown(why.clone(), "", vec![]), Parameter::unknown(why, "bytes", vec![]))),
+    let limit = tried(units::limit(requests, &mut streams))?;
+    Ok(limit.map(|limit| (limit, streams)))
+}
+
+/// Open units in random order, and the class of mapping.
+fn ordered(
+    requests: &mut Requests<'_>,
+    limit: &Limit,
+    streams: &Streams,
+    remarks: &mut Vec<String>,
+) -> Result<Vec<(&'static str, Parameter)>, BenchError> {
+    let small = match tried(order::small(requests))? {
+        Ok(small) => small,
+        Err(why) => return Ok(unknown(&[("open_units_random", ""), ("mapping_class", "")], &why)),
+    };
+    // The second size confirms what the first one finds.
+    let sizes = [2 * small, small];
+    let mut streams = streams.clone();
+    let mut in_random = |size| units::limit_in_random(requests, &mut streams, size, limit);
+    let limits = in_random(sizes[0]).and_then(|first| Ok([first, in_random(sizes[1])?]));
+    let open = match tried(limits)? {
+        Ok(limits) => open_in_random(&limits, sizes),
+        Err(why) => Parameter::unknown(why, "", vec![]),
+    };
+    let class = match tried(order::class(requests, small, limit))? {
+        Ok(class) => {
+            remarks.extend(class.remark);
+            class.parameter
+        }
+        Err(why) => Parameter::unknown(why, "", vec![]),
+    };
+    Ok(vec![("open_units_random", open), ("mapping_class", class)])
+}
+
+/// Two sizes of writes must show the same number.
+fn open_in_random(limits: &[Limit; 2], sizes: [u64; 2]) -> Parameter {
+    let witness = |(limit, size): (&Limit, u64)| {
+        let tests: Vec<String> =
+            limit.tests.iter().map(|cost| format!("{}: {:.1}", cost.streams, cost.ratio)).collect();
+        let seen = format!(
+            "cost of a {} KiB write in random order against a sequential one, by streams: {}",
+            size >> 10,
+            tests.join(", ")
+        );
+        Evidence::new("streams in random order", seen, Some(Value::Whole(limit.open as u64)))
+    };
+    let evidence: Vec<Evidence> = limits.iter().zip(sizes).map(witness).collect();
+    let [one, other] = limits;
+    if (one.open, one.is_limit) != (other.open, other.is_limit) {
+        return Parameter::unknown("writes of two sizes show different numbers", "", evidence);
     }
+    let parameter = Parameter::of(Value::Whole(one.open as u64), "", evidence);
+    if one.is_limit { parameter } else { parameter.at_least() }
 }
 
 fn write_unit(steps: &Result<Steps, String>) -> Parameter {
@@ -153,10 +225,11 @@ fn write_unit(steps: &Result<Steps, String>) -> Parameter {
 /// Open units and their size.
 fn allocation(
     requests: &mut Requests<'_>,
-    limit: Limit,
-    mut streams: Streams,
+    limit: &Limit,
+    streams: &mut Streams,
     sweep: u64,
-) -> Result<(Parameter, Parameter), BenchError> {
+) -> Result<Vec<(&'static str, Parameter)>, BenchError> {
+    let named = |open, unit| vec![("open_units", open), ("allocation_unit", unit)];
     let tests: Vec<String> = limit.tests.iter().map(|cost| format!("{}: {:.1}", cost.streams, cost.ratio)).collect();
     let seen = format!("cost of a 128 KiB write against one stream, by streams: {}", tests.join(", "));
     let open = limit.open;
@@ -164,12 +237,12 @@ fn allocation(
         let evidence = vec![Evidence::new("streams in turn", seen, Some(Value::Whole(open as u64)))];
         let parameter = Parameter::of(Value::Whole(open as u64), "", evidence).at_least();
         let why = format!("no limit of open units up to {open}: nothing shows their borders");
-        return Ok((parameter, Parameter::unknown(why, "bytes", vec![])));
+        return Ok(named(parameter, Parameter::unknown(why, "bytes", vec![])));
     }
     if open == 0 {
         let evidence = vec![Evidence::new("streams in turn", seen, None)];
         let why = "the same number of streams was fast and slow";
-        return Ok((Parameter::unknown(why, "", evidence), Parameter::unknown(why, "bytes", vec![])));
+        return Ok(named(Parameter::unknown(why, "", evidence), Parameter::unknown(why, "bytes", vec![])));
     }
     let mut open_evidence = vec![Evidence::new("streams in turn", seen, Some(Value::Whole(open as u64)))];
     let mut evidence = Vec::new();
@@ -194,7 +267,7 @@ fn allocation(
         }
         Err(why) => evidence.push(Evidence::new("streams at a distance", why, None)),
     }
-    match tried(units::borders(requests, &mut streams, open, sweep))? {
+    match tried(units::borders(requests, streams, open, sweep))? {
         Ok(borders) => {
             let seen = match borders.unit {
                 Some(unit) => format!(
@@ -220,5 +293,5 @@ fn allocation(
         [a, b, ..] if a == b => Parameter::of(Value::Whole(a), "bytes", evidence),
         _ => Parameter::unknown("distances and borders disagree", "bytes", evidence),
     };
-    Ok((open, unit))
+    Ok(named(open, unit))
 }

@@ -24,10 +24,24 @@ const MIB: u64 = 1 << 20;
 const RUN: u64 = 16 * MIB;
 /// Marks at even places, and the same number at random ones.
 const EVEN: u64 = 24;
-/// Rounds of marks that the search for the end takes at most.
-const ROUNDS: u64 = 8;
+/// Rounds of marks that the search for the end takes at most: seven find one of 16^7 blocks, and four more the sector
+/// and the distance. Each of them writes a run.
+const ROUNDS: u64 = 11;
+/// What is saved and restored at most: both runs, one that wraps, and marks. Unit: bytes.
+pub(crate) const RESTORED: u64 = 3 * RUN + 2 * MIB;
 /// What is written at most, restored content included. Unit: bytes.
-pub(crate) const WRITTEN: u64 = 4 * RUN + ROUNDS * RUN + 4 * MIB;
+pub(crate) const WRITTEN: u64 = 2 * RESTORED + ROUNDS * RUN;
+
+/// Marks at random and even places, at doubling ones and the end, and those of the search for the end.
+const MARKS: u64 = 2 * EVEN + 64 + ROUNDS * 2 * search::WAYS;
+
+/// What is read at most: marks, one block in each run's length, blocks of the runs, those of one wrapped run; to
+/// restore what is overwritten, that and a comparison. Unit: bytes.
+pub(crate) fn read_bytes(area: u64, restores: bool) -> u64 {
+    let blocks = MARKS + area / RUN + 16 + 2 * RUN / search::INSIDE + RUN / BLOCK;
+    let restored = if restores { 2 * RESTORED } else { 0 };
+    blocks * BLOCK + restored
+}
 
 /// What was found, and remarks on it.
 #[derive(Debug)]

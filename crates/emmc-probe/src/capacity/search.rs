@@ -8,9 +8,9 @@ use super::{Observed, RUN, places};
 use crate::requests::Requests;
 
 /// Marks of one round of the search.
-const WAYS: u64 = 16;
+pub(super) const WAYS: u64 = 16;
 /// Distance of reads inside a run. Unit: bytes.
-const INSIDE: u64 = 64 << 10;
+pub(super) const INSIDE: u64 = 64 << 10;
 /// One request of a run. Unit: bytes.
 const PIECE: u64 = 256 << 10;
 

@@ -229,7 +229,8 @@ pub(super) fn mapping(runs: &[Run]) -> Parameter {
     let known = linear.common(random).and_then(|block| Some((block, random.is_flat(block)?, linear.is_flat(block)?)));
     match known {
         Some((block, is_flat, false)) => {
-            let class = if is_flat { "linear" } else { "random" };
+            // More than one unit in random order is another run.
+            let class = if is_flat { "sequential" } else { "semi-sequential or random" };
             let times = random.rates.keys().take(3).filter_map(|block| random.time_us(*block));
             let times: Vec<String> = times.map(|time| format!("{:.1}", time / 1e3)).collect();
             let seen = format!(

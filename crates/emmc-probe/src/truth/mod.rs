@@ -2,6 +2,7 @@
 
 mod fakes;
 mod slc;
+mod uneven;
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -11,6 +12,7 @@ use emmc_card::device::DeviceOptions;
 use emmc_card::nand::StoredContent;
 use emmc_card::profile::Profile;
 use emmc_card::sim::SimTarget;
+use emmc_port::BlockTarget;
 use emmc_units::{Instant, Nanos, Rng};
 
 use crate::noise::{Noise, NoisyTarget};
@@ -19,6 +21,8 @@ use crate::probe::{BUDGET, probe};
 use crate::result::{Bound, Confidence, Findings, Value};
 pub use fakes::TrueCapacity;
 pub use slc::TrueSlc;
+pub use uneven::TruePart;
+use uneven::TwoCards;
 
 const KIB: u64 = 1 << 10;
 /// A command and its response on the bus, 2 to 3.2 us at 52 MHz. Unit: microseconds.
@@ -26,8 +30,20 @@ const COMMAND_US: f64 = 2.6;
 const MIB: u64 = 1 << 20;
 
 /// The parameters that are scored.
-pub const SCORED: [&str; 7] =
-    ["page", "allocation_unit", "open_units", "discard", "command_overhead", "slc_cache", "slc_refill"];
+pub const SCORED: [&str; 12] = [
+    "page",
+    "allocation_unit",
+    "open_units",
+    "open_units_random",
+    "mapping_class",
+    "discard",
+    "command_overhead",
+    "slc_cache",
+    "slc_refill",
+    "regions",
+    "fat_region",
+    "idle_collection",
+];
 /// The noise levels, with their names.
 pub const LEVELS: [(&str, Noise); 4] =
     [("none", Noise::NONE), ("low", Noise::LOW), ("middle", Noise::MIDDLE), ("high", Noise::HIGH)];
@@ -47,12 +63,19 @@ pub struct TrueCard {
     pub unit_bytes: Option<u64>,
     /// How many units are open; none on a card that maps by pages.
     pub open_units: Option<u64>,
+    /// How many of them take writes in any order; none also where logs of a profile decide.
+    open_random: Option<u64>,
+    mapping_class: &'static str,
     /// Whether a discard frees anything.
     pub discards: bool,
     /// Firmware's time of a read. Unit: microseconds.
     pub read_overhead_us: f64,
     /// The cache of single-bit cells.
     pub slc: Option<TrueSlc>,
+    /// Whether it merges while it rests.
+    pub merges_idle: bool,
+    /// A part that differs; none on the card as it is drawn.
+    pub part: Option<TruePart>,
     /// Index in [`LEVELS`].
     pub level: usize,
 }
@@ -164,9 +187,21 @@ impl TrueCard {
             page_bytes,
             unit_bytes: is_segment.then_some(unit_bytes),
             open_units: is_segment.then_some(open),
+            open_random: match (is_segment, random_order, logs) {
+                (true, true, _) => Some(open),
+                (true, false, 0) => Some(0),
+                _ => None,
+            },
+            mapping_class: match (is_segment, random_order, logs) {
+                (false, ..) => "random",
+                (true, false, 0) => "sequential",
+                _ => "semi-sequential",
+            },
             discards,
             read_overhead_us,
             slc,
+            merges_idle: false,
+            part: None,
             level,
         }
     }
@@ -176,17 +211,45 @@ impl TrueCard {
     ///
     /// Errors: the profile is wrong, or the card fails: as text.
     pub fn probe(&self, parts: &[Part], within: Option<(Nanos, u64)>) -> Result<Findings, String> {
+        match &self.part {
+            None => self.probed(self.target()?, parts, within),
+            Some(part) => self.probed(TwoCards::new(self, part)?, parts, within),
+        }
+    }
+
+    fn probed(
+        &self,
+        target: impl BlockTarget,
+        parts: &[Part],
+        within: Option<(Nanos, u64)>,
+    ) -> Result<Findings, String> {
         let (time, budget_bytes) = within.map_or((None, BUDGET), |(time, bytes)| (Some(time), bytes));
-        let (parts, seed) = (parts.to_vec(), self.seed);
-        let mut target = NoisyTarget::new(self.target()?, LEVELS[self.level].1, self.seed);
-        let to_bytes = emmc_port::BlockTarget::shape(&target).size_bytes;
+        let mut target = NoisyTarget::new(target, LEVELS[self.level].1, self.seed);
+        let (parts, seed, to_bytes) = (parts.to_vec(), self.seed, target.shape().size_bytes);
         let settings = Settings { write: true, from_bytes: 0, to_bytes, budget_bytes, time, parts, seed };
         probe(&mut target, &settings, &mut |_, _| true).map_err(|error| error.to_string())
     }
 
+    /// The same card, which also merges while it rests.
+    #[must_use]
+    pub fn idling(self) -> Self {
+        let profile = self.profile.replace("gc_low_blocks = 4\n", "gc_low_blocks = 4\ngc_high_blocks = 100000\n");
+        Self { profile, merges_idle: true, ..self }
+    }
+
+    /// The same card with a part that differs.
+    #[must_use]
+    pub fn uneven(self) -> Self {
+        Self { part: Some(TruePart::random(&self)), ..self }
+    }
+
     /// A new one without noise and without content.
     fn target(&self) -> Result<SimTarget, String> {
-        let profile = Profile::from_toml(&self.profile).map_err(|error| error.to_string())?;
+        self.target_of(&self.profile)
+    }
+
+    fn target_of(&self, profile: &str) -> Result<SimTarget, String> {
+        let profile = Profile::from_toml(profile).map_err(|error| error.to_string())?;
         let options = DeviceOptions { keep: StoredContent::Nothing, seed: self.seed };
         let card = Card::new(profile, options).map_err(|error| error.to_string())?;
         Ok(SimTarget::new(card.into_parts().0, "random", Instant::START, false))
@@ -201,15 +264,33 @@ impl TrueCard {
     fn verdict(&self, name: &str, findings: &Findings) -> Option<(Verdict, Option<Confidence>)> {
         let found = findings.parameters.get(name)?;
         let is_right = match (name, &found.value) {
-            ("allocation_unit", None) if self.unit_bytes.is_none() => return None,
+            // Each kind of part shows one of the two; the whole card shows that neither is invented.
+            ("regions", _) if self.part.as_ref().is_some_and(|part| part.is_for_fat) => return None,
+            ("fat_region", _) if self.part.is_some() && !self.has_fat_region() => return None,
+            // How long logs for writes out of order last depends on their sizes, so that no number is the true one.
+            ("open_units_random", _) if self.open_units.is_some() && self.open_random.is_none() => return None,
+            ("allocation_unit" | "idle_collection", None) if self.unit_bytes.is_none() => return None,
             ("slc_cache" | "slc_refill", None) if !self.slc.is_some_and(|slc| slc.shows()) => return None,
             (_, None) => return Some((Verdict::Silent, None)),
             ("page", Some(value)) => *value == Value::Whole(self.page_bytes),
             ("allocation_unit", Some(value)) => value.whole() == self.unit_bytes,
-            ("open_units", Some(value)) => match (found.bound, value.whole()) {
-                (Some(Bound::AtLeast), Some(least)) => self.open_units.is_none_or(|open| open >= least),
-                (_, value) => value == self.open_units,
-            },
+            ("open_units" | "open_units_random", Some(value)) => {
+                let truth = if name == "open_units" { self.open_units } else { self.open_random };
+                match (found.bound, value.whole()) {
+                    (Some(Bound::AtLeast), Some(least)) => truth.is_none_or(|open| open >= least),
+                    (_, value) => value == truth,
+                }
+            }
+            ("mapping_class", Some(value)) => *value == Value::Kind(self.mapping_class.into()),
+            ("idle_collection", Some(value)) => {
+                let truth = if self.merges_idle { "effective" } else { "none" };
+                self.open_units.is_some() && *value == Value::Kind(truth.into())
+            }
+            ("regions", Some(value)) => {
+                let differs = self.part.as_ref().is_some_and(|part| !part.is_for_fat);
+                *value == Value::Kind(if differs { "differ" } else { "uniform" }.into())
+            }
+            ("fat_region", Some(Value::Kind(kind))) => self.is_fat_region(kind),
             ("discard", Some(value)) => {
                 *value == Value::Kind(if self.discards { "effective" } else { "ignored" }.into())
             }

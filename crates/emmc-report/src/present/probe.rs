@@ -19,18 +19,20 @@ pub struct ProbeSubject<'a> {
 }
 
 /// Names in reading order.
-const ORDER: [(&str, &str); 14] = [
+const ORDER: [(&str, &str); 16] = [
     ("capacity", "capacity"),
     ("page", "page"),
     ("write_unit", "least useful write"),
     ("allocation_unit", "allocation unit"),
     ("open_units", "open units"),
     ("open_units_random", "open, random order"),
-    ("mapping_class", "order in a unit"),
+    ("mapping_class", "order of writes"),
+    ("regions", "parts"),
     ("fat_region", "region for FATs"),
     ("command_overhead", "command overhead"),
     ("read_rate", "read rate"),
     ("write_cache", "write cache"),
+    ("idle_collection", "work while idle"),
     ("slc_cache", "fast after a rest"),
     ("slc_refill", "fast again"),
     ("discard", "discard"),
@@ -77,8 +79,12 @@ fn row(title: &str, parameter: &Parameter) -> KeyValue {
     let value = match &parameter.value {
         None => Cell::new("cannot tell", Tone::Muted),
         Some(value) => {
-            let least = if parameter.bound == Some(Bound::AtLeast) { "at least " } else { "" };
-            Cell::from(format!("{least}{}", stated(value, &parameter.unit)))
+            let bound = match parameter.bound {
+                Some(Bound::AtLeast) => "at least ",
+                Some(Bound::AtMost) => "at most ",
+                None => "",
+            };
+            Cell::from(format!("{bound}{}", stated(value, &parameter.unit)))
         }
     };
     let mut notes: Vec<String> = Vec::new();
