@@ -36,6 +36,10 @@ fn layer(rng: &mut Rng) -> Layer {
     if chance(&mut apart, 2) {
         config.gc_pace = GcPace::Paced;
         config.gc_busy_max_ms = pick(&mut apart, &[1, 20, 250]);
+        if let Some(segment) = config.segment.as_mut().filter(|segment| segment.random_logs > 0) {
+            // Drawn apart once more, for the same reason.
+            segment.merges_at_once = pick(&mut Rng::new(apart.clone().next_u64() ^ 0x3e), &[1, 3, 8]);
+        }
         // Blocks for a reserve, mostly.
         beyond = if config.mapping == Mapping::Page { apart.below(14) as u32 } else { 0 };
     }
@@ -197,6 +201,7 @@ fn segments(rng: &mut Rng) -> FtlConfig {
         random_logs: pick(rng, &[0, 1, 3]),
         random_log_bytes: pick(rng, &[0, 4, 100]) * UNIT_BYTES,
         steps_back: 0,
+        merges_at_once: 1,
     };
     FtlConfig { mapping: Mapping::Segment, mapping_cache: None, segment: Some(segment), ..pages(rng) }
 }

@@ -46,6 +46,12 @@ fn units_of_the_cache_take_no_block_of_recovery() {
     torture(Case::Random { seed: 11_130_909 }).unwrap_or_else(|violation| panic!("{violation}"));
 }
 
+/// Cut while a unit waits in memory whose copy before was in a block that was retired.
+#[test]
+fn a_block_is_not_retired_before_what_replaced_its_units_is_durable() {
+    torture(Case::Random { seed: 13_001_821 }).unwrap_or_else(|violation| panic!("{violation}"));
+}
+
 /// A longer form, for `cargo xtask mutants`.
 #[test]
 #[ignore = "a minute; cargo xtask mutants runs it"]

@@ -4,7 +4,7 @@ use std::fmt;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::fs::FileTypeExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 
@@ -39,6 +39,29 @@ pub(crate) fn deliver(
     refuse_inputs(path, inputs)?;
     write_whole(path, content.as_bytes(), replace)?;
     Ok(true)
+}
+
+/// Finds out before long work whether [`deliver`] could write its result, as far as that can be known.
+///
+/// Errors: as [`deliver`].
+pub(crate) fn check(path: &Path, replace: bool, inputs: &[&Path]) -> anyhow::Result<()> {
+    if path == Path::new("-") {
+        return Ok(());
+    }
+    refuse_inputs(path, inputs)?;
+    refuse_device(path)?;
+    let name = path.display();
+    if path.symlink_metadata().is_ok() {
+        let found = fs::metadata(path);
+        anyhow::ensure!(!found.as_ref().is_ok_and(fs::Metadata::is_dir), "{name}: is a folder; expected a file");
+        if found.is_ok_and(|found| !found.is_file()) {
+            return Ok(());
+        }
+        anyhow::ensure!(replace, "{name}: exists already; --force replaces it");
+    }
+    let place = fs::canonicalize(path).unwrap_or_else(|_| path.to_path_buf());
+    let made = temporary(&place).and_then(|file| File::create_new(&file).and_then(|_| fs::remove_file(&file)));
+    made.with_context(|| format!("{name}: cannot write"))
 }
 
 /// A file that was read must not be overwritten.
@@ -103,14 +126,19 @@ pub(crate) fn write_parts(
     replace_file(&place, write).with_context(failed)
 }
 
-fn replace_file(place: &Path, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> io::Result<()> {
+/// A hidden name beside a file.
+fn temporary(place: &Path) -> io::Result<PathBuf> {
     let Some(file_name) = place.file_name() else {
         return Err(io::Error::new(io::ErrorKind::InvalidInput, "not a file name"));
     };
     let mut hidden = std::ffi::OsString::from(".");
     hidden.push(file_name);
     hidden.push(format!(".{}.tmp", std::process::id()));
-    let temporary = place.with_file_name(hidden);
+    Ok(place.with_file_name(hidden))
+}
+
+fn replace_file(place: &Path, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> io::Result<()> {
+    let temporary = temporary(place)?;
     // An existing file or link of this name is never written to.
     let mut file = File::create_new(&temporary)?;
     let written = write(&mut file).and_then(|()| file.sync_all());

@@ -66,7 +66,7 @@ fn profile(input: &mut Unstructured) -> Result<Profile> {
                 layer.wear.static_gap = 0;
                 let order = SegmentOrder::Linear;
                 layer.segment =
-                    Some(Segment { open_aus: 3, order, random_logs: 1, random_log_bytes: 0, steps_back: 3 });
+                    Some(Segment { open_aus: 3, order, random_logs: 1, random_log_bytes: 0, steps_back: 3, merges_at_once: 1 });
             }
         }
     }

@@ -3,6 +3,7 @@
 //! Whether a free block is already erased, and when it may be erased, is up to the layer: a block can be returned dirty
 //! and erased when it is taken. Absent on purpose: valid data (`map`); the layer that took a block keeps track of it.
 
+use std::cmp::Reverse;
 use std::collections::BTreeSet;
 
 use super::RegionSpec;
@@ -80,6 +81,14 @@ impl Pool {
     /// Takes the next suitable block.
     pub fn take_where(&mut self, will_do: impl Fn(u32) -> bool) -> Option<u32> {
         let found = self.free.iter().find(|(_, block)| will_do(*block)).copied()?;
+        self.free.remove(&found);
+        Some(found.1)
+    }
+
+    /// Takes the most worn suitable block; the lowest number of equal ones.
+    pub fn take_most_worn(&mut self, nand: &Nand, will_do: impl Fn(u32) -> bool) -> Option<u32> {
+        let suitable = self.free.iter().filter(|(_, block)| will_do(*block)).copied();
+        let found = suitable.min_by_key(|&(_, block)| (Reverse(nand.block(block).erase_count), block))?;
         self.free.remove(&found);
         Some(found.1)
     }

@@ -159,6 +159,9 @@ pub struct Segment {
     /// Writes back into the block just written that the logs take of a unit before it is merged; 0: any number.
     #[serde(default)]
     pub steps_back: u32,
+    /// With [`GcPace::Paced`]: how many units a log waits for until it merges them, all in one write.
+    #[serde(default = "one")]
+    pub merges_at_once: u32,
 }
 
 /// The write order that an open allocation unit supports.
@@ -169,6 +172,10 @@ pub enum SegmentOrder {
     Linear,
     /// Any order.
     Random,
+}
+
+fn one() -> u32 {
+    1
 }
 
 fn three() -> u32 {

@@ -54,7 +54,7 @@ fn page() -> FtlConfig {
 
 fn segment(order: SegmentOrder, random_logs: u32) -> FtlConfig {
     let random_log_bytes = if random_logs > 0 { 4 * UNIT as u32 } else { 0 };
-    let segment = Segment { open_aus: 2, order, random_logs, random_log_bytes, steps_back: 0 };
+    let segment = Segment { open_aus: 2, order, random_logs, random_log_bytes, steps_back: 0, merges_at_once: 1 };
     FtlConfig { mapping: Mapping::Segment, segment: Some(segment), ..page() }
 }
 

@@ -4,7 +4,7 @@ use emmc_twin::what_if::{Answer, Latencies, Life, LifeEnd, Ranking};
 use emmc_units::Bytes;
 
 use super::sim::micros;
-use super::what_if::years;
+use super::what_if::{short_years, years};
 use crate::{Align, Cell, Document, KeyValue, Lead, LeadLine, Table, Tone};
 
 /// Decimal, as data sheets state it.
@@ -29,7 +29,7 @@ pub fn life(life: &Life) -> Document {
         KeyValue::new("card received", volume(life.written_bytes as f64))
             .note(format!("the programs wrote {}", volume(life.program_bytes))),
         KeyValue::new("time at this load", format!("{:.1} days", life.days))
-            .note(format!("{} years", years(Some(life.days / 365.25)))),
+            .note(format!("{:.2} years", life.days / 365.25)),
         KeyValue::new("write amplification", format!("{:.3}", life.write_amplification)),
         KeyValue::new("rated erases used", format!("{:.1} %", life.used_share * 100.0))
             .note(format!("erases of a block: {fewest:.0} to {most:.0}, {mean:.1} on average")),
@@ -60,14 +60,8 @@ pub fn life(life: &Life) -> Document {
     document
 }
 
-/// Days, from half a year on years.
-fn age(days: f64) -> String {
-    let in_years = days / 365.25;
-    if in_years < 0.5 { format!("{days:.1} days") } else { format!("{} years", years(Some(in_years))) }
-}
-
 fn lived(life: &Life) -> LeadLine {
-    let (received, age) = (volume(life.written_bytes as f64), age(life.days));
+    let (received, age) = (volume(life.written_bytes as f64), years(Some(life.days / 365.25)));
     let text = match life.ended {
         LifeEnd::ReadOnly => format!("{age}, {received}; then the card is read-only"),
         LifeEnd::TwiceRated => format!("more than {age}, {received}: twice its rated erases, and it still works"),
@@ -86,8 +80,8 @@ pub fn ranking(ranking: &Ranking) -> Document {
         ("", right),
         ("part", Align::Left),
         ("usable", right),
-        ("end y", right),
-        ("warning y", right),
+        ("end", right),
+        ("warning", right),
         ("WA", right),
         ("MB/s", right),
         ("write p99.9", right),
@@ -131,7 +125,7 @@ fn best(ranking: &Ranking) -> LeadLine {
     };
     let end = years(best.years_to_end_of_life);
     let fit = ranking.fitting.len();
-    LeadLine::words("BEST", Tone::Good, format!("{}: {end} years; {fit} of {of} parts fit", best.profile))
+    LeadLine::words("BEST", Tone::Good, format!("{}: {end}; {fit} of {of} parts fit", best.profile))
 }
 
 fn row(number: u32, answer: &Answer) -> Vec<Cell> {
@@ -142,8 +136,8 @@ fn row(number: u32, answer: &Answer) -> Vec<Cell> {
         number.to_string(),
         answer.profile.clone(),
         Bytes(answer.usable_bytes).rounded(),
-        years(answer.years_to_end_of_life),
-        years(answer.years_to_pre_eol_warning),
+        short_years(answer.years_to_end_of_life),
+        short_years(answer.years_to_pre_eol_warning),
         format!("{:.2}", answer.write_amplification),
         format!("{:.2}", answer.write_mb_per_s),
         of(&answer.write_us, |found| found.p999),

@@ -8,14 +8,22 @@ use emmc_units::Bytes;
 use super::sim::{count, micros};
 use crate::{Align, Cell, Document, Table, Tone};
 
-/// Years, or that nobody lives to see it.
+/// A life, in words: years, or days below one; or that nobody lives to see its end.
 pub(super) fn years(years: Option<f64>) -> String {
+    let days = |years: f64| years * 365.25;
     match years {
-        None => "> 1000".into(),
-        Some(years) if years >= 100.0 => format!("{years:.0}"),
-        Some(years) if years >= 10.0 => format!("{years:.1}"),
-        Some(years) => format!("{years:.2}"),
+        None => "more than 1000 years".into(),
+        Some(years) if years >= 100.0 => format!("{years:.0} years"),
+        Some(years) if years >= 10.0 => format!("{years:.1} years"),
+        Some(years) if years >= 1.0 => format!("{years:.2} years"),
+        Some(years) if days(years) >= 10.0 => format!("{:.0} days", days(years)),
+        Some(years) => format!("{:.1} days", days(years)),
     }
+}
+
+/// The same in a table.
+pub(super) fn short_years(life: Option<f64>) -> String {
+    years(life).replace("more than ", "> ").replace(" years", " y").replace(" days", " d")
 }
 
 /// A study with the answers of what-if questions as sections.
@@ -51,10 +59,11 @@ fn life(result: &WhatIf, document: &mut Document) {
         ("card gets/day", right),
         ("WA", right),
         ("wear %/day", right),
-        ("warning y", right),
-        ("end y", right),
+        ("warning", right),
+        ("end", right),
         ("x today", right),
-    ]);
+    ])
+    .optional(&["usable", "card gets/day", "warning"]);
     for answer in &result.answers {
         let ratio = answer.life_times_today;
         let tone = match ratio {
@@ -68,13 +77,13 @@ fn life(result: &WhatIf, document: &mut Document) {
             Cell::from(format!("{:.2} GB", answer.host_bytes_per_day / 1e9)),
             Cell::from(format!("{:.2}", answer.write_amplification)),
             Cell::from(format!("{:.4}", answer.wear_percent_per_day)),
-            Cell::from(years(answer.years_to_pre_eol_warning)),
-            Cell::from(years(answer.years_to_end_of_life)),
+            Cell::from(short_years(answer.years_to_pre_eol_warning)),
+            Cell::from(short_years(answer.years_to_end_of_life)),
             Cell::new(ratio.map_or(String::new(), |ratio| format!("{ratio:.2}")), tone),
         ]);
     }
-    let caption = "WA: programmed over received. warning: PRE_EOL_INFO 2; end: rated erases used or read-only. Years by \
-the steady wear of the simulation";
+    let caption = "WA: programmed over received. warning: PRE_EOL_INFO 2; end: rated erases used or read-only; in years \
+(y) or days (d), by the steady wear of the simulation";
     document.section("life", "Life").push(table.caption(caption));
 }
 
@@ -90,7 +99,8 @@ fn speed(result: &WhatIf, document: &mut Document) {
         ("longest", right),
         ("flush p99", right),
         ("longest", right),
-    ]);
+    ])
+    .optional(&["p50", "p99.9"]);
     for answer in &result.answers {
         let of = |found: &Option<Latencies>, of: fn(&Latencies) -> f64| {
             found.as_ref().map_or(String::new(), |found| micros(of(found)))
@@ -153,13 +163,15 @@ there.",
 
 /// Space without partition beside one bit a cell, if both were computed.
 fn unpartitioned(answers: &[Answer]) -> Option<String> {
-    let free = answers.iter().find(|answer| answer.change.contains("unpartitioned="))?;
-    let pslc = answers.iter().find(|answer| answer.change.contains("pslc="))?;
-    let today = answers.first()?;
+    // Rows with other changes beside would say nothing of either.
+    let alone =
+        |key: &str| answers.iter().find(|answer| answer.change.starts_with(key) && !answer.change.contains(','));
+    let (free, pslc, today) = (alone("unpartitioned=")?, alone("pslc=")?, answers.first()?);
     let (by_free, by_pslc) = (free.life_times_today?, pslc.life_times_today?);
+    let verdict = if by_pslc > by_free * 1.05 { ": the one is no substitute for the other" } else { "" };
     Some(format!(
         "Space without a partition takes write amplification from {:.2} to {:.2}: {by_free:.2} times the life of today. One \
-bit a cell ({}) gives {by_pslc:.2} times, because its blocks bear more erases: the one is no substitute for the other.",
+bit a cell ({}), whose blocks bear other numbers of erases, gives {by_pslc:.2} times{verdict}.",
         today.write_amplification, free.write_amplification, pslc.change
     ))
 }

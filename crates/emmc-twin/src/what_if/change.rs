@@ -17,15 +17,15 @@ pub const KEYS: &[(&str, &str, &str)] = &[
     ("reliable", "on or off", "write reliability (WR_REL_SET)"),
     ("cache", "on or off", "the card's volatile cache"),
     ("cq", "on or off", "the command queue"),
-    ("depth", "1 to 256", "requests that the host keeps outstanding"),
+    ("depth", "a number from 1 to 256", "requests that the host keeps outstanding"),
     ("discard", "off, weekly or online", "when deleted data is trimmed"),
     ("fs", "ext4, f2fs or none", "the filesystem; none: overwrites in place"),
-    ("commit", "seconds or never", "commit interval of the filesystem, flushes of the cache"),
+    ("commit", "whole seconds from 1 to 86400, or never", "commit interval of the filesystem, flushes of the cache"),
     ("unpartitioned", "a size or a share", "the end of the card that no partition uses"),
     ("align", "page or a size", "by how much the partition starts off an allocation unit"),
     ("log", "ram, ram:SIZE or card", "where logs (the sequential part) are kept"),
-    ("update", "WEEKSw:SIZE or off", "an A/B update of this size every so often"),
-    ("part", "a factor such as 2x, or a shipped profile", "a larger or another part"),
+    ("update", "WEEKSw:SIZE with 0.01 to 520 weeks, or off", "an A/B update of this size every so often"),
+    ("part", "a factor from 0.1x to 64x, or a shipped profile", "a larger or another part"),
 ];
 
 /// Changes that are made together.
@@ -205,10 +205,10 @@ fn filesystem(text: &str) -> Option<Option<FilesystemKind>> {
     }
 }
 
-/// Seconds between a tenth and a day.
+/// Whole seconds up to a day: filesystems know no shorter interval.
 fn seconds(text: &str) -> Option<f64> {
     let number = text.strip_suffix('s').unwrap_or(text);
-    number.parse::<f64>().ok().filter(|seconds| (0.1..=86_400.0).contains(seconds))
+    number.parse::<u32>().ok().filter(|seconds| (1..=86_400).contains(seconds)).map(f64::from)
 }
 
 /// `8w:512MiB`.
@@ -225,7 +225,7 @@ fn update(text: &str) -> Result<Option<Update>, String> {
 fn part(text: &str) -> Result<Capacity, String> {
     if let Some(times) = text.strip_suffix('x').and_then(|number| number.parse::<f64>().ok()) {
         let is_sane = (0.1..=64.0).contains(&times);
-        return if is_sane { Ok(Capacity::Times(times)) } else { Err(format!("{times} is not 0.1 to 64")) };
+        return if is_sane { Ok(Capacity::Times(times)) } else { Err("it is out of range".into()) };
     }
     let profile = shipped::named(text.strip_prefix("sim:").unwrap_or(text)).map_err(|error| error.to_string())?;
     Ok(Capacity::Shipped(Box::new(profile)))

@@ -86,14 +86,20 @@ pub fn what_if(
         let refused = |what| WhatIfError::Refused { change: name.clone(), what };
         let trial = Trial::new(make, question, setup, facts.as_ref()).map_err(refused)?;
         let mut answer = trial.run(Step { name, number, count }, watch)?;
-        let life = |answer: &Answer| answer.years_to_end_of_life;
-        let today = answers.first().and_then(life);
-        answer.life_times_today = today.and_then(|today| Some(life(&answer)? / today)).filter(|_| number > 1);
+        answer.life_times_today = answers.first().map(|today| times_as_long(&answer, today));
         answers.push(answer);
     }
     let profile = answers.first().map_or(String::new(), |answer| answer.profile.clone());
     let duty = facts.unwrap_or_else(|| unreachable!("today is always there"));
     Ok(WhatIf { profile, duty: duty.facts, answers })
+}
+
+/// By how much a life is longer; beyond a thousand years, which have no figure, by the wear of a day.
+fn times_as_long(answer: &Answer, today: &Answer) -> f64 {
+    match (answer.years_to_end_of_life, today.years_to_end_of_life) {
+        (Some(years), Some(of_today)) => years / of_today,
+        _ => today.wear_percent_per_day / answer.wear_percent_per_day,
+    }
 }
 
 /// What all trials of a question have in common: as of today.

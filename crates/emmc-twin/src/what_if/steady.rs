@@ -3,13 +3,16 @@
 //! A card is worked in until it has programmed its whole flash several times and write amplification stays. An update
 //! is too rare to wait for: after the measurement one is started, and what it adds counts once in its weeks.
 
+use emmc_card::profile::Mapping;
 use emmc_port::CardTarget;
+use emmc_units::Bytes;
 use emmc_workload::duty::{DAY_S, Discard, DutyPart};
 use emmc_workload::{Latency, Watch};
 
 use super::WhatIfError;
 use super::outlook::{Erases, outlook};
 use super::result::Answer;
+use super::setup::Offset;
 use super::trial::{Step, Trial};
 
 /// Write amplification has settled if two parts differ from the two before by less than this share.
@@ -29,7 +32,7 @@ const SPEED_BYTES: u64 = 256 << 20;
 const CYCLE_BYTES_MAX: f64 = 64e9;
 
 /// The share of static wear levelling in what is programmed that is worth a note.
-const MOVED_SHARE: f64 = 0.05;
+const MOVED_SHARE: f64 = 0.02;
 
 /// What was counted. Unit: a second of load.
 #[derive(Clone, Copy, Debug, Default)]
@@ -209,13 +212,24 @@ impl Trial {
                 moved_share.min(1.0) * 100.0
             ));
         }
-        let gap = self.target.device().profile().ftl.wear.static_gap;
-        let is_mostly_static = self.static_bytes > self.partition.bytes() / 10;
-        if gap > 0 && is_mostly_static && moved_share <= MOVED_SHARE {
+        // Each static block moves once in a gap of erases.
+        let gap = f64::from(self.target.device().profile().ftl.wear.static_gap);
+        let static_share = self.static_bytes as f64 / self.partition.bytes() as f64;
+        if static_share > MOVED_SHARE * gap && moved_share <= MOVED_SHARE {
             notes.push(format!(
-                "some data never changes; when blocks differ by {gap} erases, static wear levelling begins to move it and \
-shortens the life: sim life shows by how much"
+                "some data never changes; when blocks differ by {gap} erases, static wear levelling begins to move it, up \
+to {:.0} % of what is programmed: sim life counts it",
+                static_share / gap * 100.0
             ));
+        }
+        let unit_bytes = u64::from(self.target.device().nand().geometry().unit_bytes);
+        let is_paged = self.target.device().profile().ftl.mapping == Mapping::Page;
+        if self.setup.off_bytes != Offset::Bytes(0) && self.partition.from_bytes % unit_bytes == 0 && is_paged {
+            let unit = Bytes(unit_bytes);
+            notes.push(format!("this card maps each {unit} on its own: an offset of whole {unit} costs it nothing"));
+        }
+        if self.setup.log_in_memory.is_some() && self.facts.facts.random_share == Some(1.0) {
+            notes.push("the load has no sequential part, and so no log: what differs is the length of the run".into());
         }
         if self.cycle_s > self.awaited_s() {
             notes.push("a weekly trim or a day's log is not in the measurement: too much is written meanwhile".into());

@@ -62,6 +62,15 @@ impl Trial {
         let Prepared { card, now, enhanced_bytes, note } = prepare(make, setup)?;
         let user = user_bytes(&card);
         let is_part = enhanced_bytes > 0 && enhanced_bytes < user;
+        if is_part && setup.unpartitioned != Size::Percent(0) {
+            let part = Bytes(enhanced_bytes).rounded();
+            return Err(format!(
+                "the partition is the {part} with one bit a cell; expected unpartitioned= without pslc=, or pslc=all"
+            ));
+        }
+        if setup.filesystem.is_some() && setup.flush_s.is_none() {
+            return Err("a filesystem always commits; expected commit= and seconds, or fs=none".into());
+        }
         let kept = match setup.unpartitioned {
             Size::Exact(Bytes(bytes)) => bytes,
             Size::Percent(percent) => (user / 100) * u64::from(percent),

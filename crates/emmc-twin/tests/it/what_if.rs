@@ -91,6 +91,10 @@ fn a_change_that_a_card_cannot_do_is_refused_before_anything_runs() {
     assert!(refused(&plain, &question, "cache=off").contains("no cache"));
     plain.controller.write_reliability = false;
     assert!(refused(&plain, &question, "reliable=off").contains("WR_REL_SET"));
+    let both = refused(&lasting(), &question, "pslc=16MiB,unpartitioned=10%");
+    assert!(both.contains("expected unpartitioned= without pslc="), "{both}");
+    let never = refused(&lasting(), &question, "fs=ext4,commit=never");
+    assert!(never.contains("a filesystem always commits"), "{never}");
 }
 
 #[test]
@@ -103,9 +107,10 @@ fn a_change_that_is_not_understood_says_what_is_expected() {
         ("pslc=0%", "it is nothing"),
         ("pslc=half", "half"),
         ("cq=on,cq=off", "cq is set twice"),
-        ("commit=0", "seconds or never"),
+        ("commit=0", "1 to 86400, or never"),
+        ("commit=0.4", "whole seconds"),
         ("update=4w", "WEEKSw:SIZE"),
-        ("part=0x", "not 0.1 to 64"),
+        ("part=0x", "0.1x to 64x"),
         ("part=generic-9g", "no profile"),
         ("", "no such key"),
     ] {

@@ -74,6 +74,7 @@ pub(crate) fn question_on(args: &WorkloadArgs, data: Size) -> anyhow::Result<Que
                 args.random.is_none() && args.block.is_none() && args.data.is_none() && args.fs.is_none(),
                 "{file}: a recording has its own requests; --random, --block, --data and --fs belong to a rate"
             );
+            ensure!(args.commit.is_none(), "{file}: a recording has its own flushes; --commit belongs to a rate");
             let bytes = crate::input::read(Path::new(file), TRACE_BYTES_MAX).with_context(|| {
                 format!("--workload {file}: neither a rate such as 2GB/day nor a file that can be read")
             })?;
@@ -114,9 +115,12 @@ fn is_rate(text: &str) -> bool {
 }
 
 fn read_rate(text: &str, spec: &mut Spec) -> anyhow::Result<()> {
+    let mut keys = Vec::new();
     for (number, part) in text.split(',').map(str::trim).enumerate() {
         let wrong = |why: String| anyhow!("--workload {text}: {why}");
         let (key, value) = part.split_once('=').unwrap_or((part, ""));
+        ensure!(!keys.contains(&key), "--workload {text}: {key} is given twice; expected once");
+        keys.push(key);
         match key {
             _ if number == 0 => spec.rate = spec.rate.or(Some(rate(part).map_err(wrong)?)),
             "random" => spec.random = spec.random.or(Some(percent(value).map_err(wrong)?)),

@@ -8,7 +8,7 @@ use emmc_units::Instant;
 use super::PageFtl;
 use crate::ftl::FtlError;
 use crate::ftl::map::prefetch;
-use crate::nand::{BlockHealth, NO_UNIT, Nand, NandError, copy_few};
+use crate::nand::{NO_UNIT, Nand, NandError, copy_few};
 
 /// Units of a victim whose map entries are prefetched before they are needed: those of some steps, so that the lines
 /// have come when they are used, and few enough that they stay in the processor's first cache. Measured with
@@ -88,17 +88,24 @@ impl PageFtl {
                 self.worn_out = true;
                 return Err(FtlError::WornOut);
             };
-            now = self.collect(nand, victim, now)?;
+            self.note_life(victim);
+            now = self.collect(nand, victim, self.roles.gc, now)?;
             if self.levelling.is_due() {
                 now = self.level(nand, now)?.unwrap_or(now);
             }
         }
     }
 
-    /// Moves a block's valid units elsewhere and frees it. Returns when those that fill stripes are programmed; the
+    /// Moves a block's valid units to a frontier and frees it. Returns when those that fill stripes are programmed; the
     /// rest waits, as does the erase of the block.
-    pub(super) fn collect(&mut self, nand: &mut Nand, victim: u32, now: Instant) -> Result<Instant, FtlError> {
-        let moved = self.move_out(nand, victim, now);
+    pub(super) fn collect(
+        &mut self,
+        nand: &mut Nand,
+        victim: u32,
+        role: usize,
+        now: Instant,
+    ) -> Result<Instant, FtlError> {
+        let moved = self.move_out(nand, victim, role, now);
         if moved.is_err() {
             self.victims.insert(victim, self.map.valid_in(victim));
         }
@@ -108,13 +115,13 @@ impl PageFtl {
         Ok(done)
     }
 
-    /// Moves a block's valid units to the frontier for collected ones.
-    fn move_out(&mut self, nand: &mut Nand, victim: u32, now: Instant) -> Result<Instant, FtlError> {
+    /// Moves a block's valid units to a frontier.
+    fn move_out(&mut self, nand: &mut Nand, victim: u32, role: usize, now: Instant) -> Result<Instant, FtlError> {
         let mut scratch = std::mem::take(&mut self.scratch);
         scratch.is_foreseen = false;
         self.gather(nand, victim, 0, u32::MAX, &mut scratch);
         self.map.empty_block(victim);
-        let moved = self.move_units(nand, victim, &scratch, now);
+        let moved = self.move_units(nand, victim, role, &scratch, now);
         self.scratch = scratch;
         moved
     }
@@ -130,7 +137,7 @@ impl PageFtl {
         let mut scratch = Scratch { keeps_places: true, ..Scratch::default() };
         self.gather_where(nand, block, 0..u32::MAX, &mut scratch, |page| pages.contains(&page));
         self.map.take_from(block, &scratch.places);
-        self.move_units(nand, block, &scratch, now)
+        self.move_units(nand, block, self.roles.gc, &scratch, now)
     }
 
     /// The valid units of a block's pages from `first` on, until there are `most`; returns the page after them.
@@ -224,10 +231,10 @@ impl PageFtl {
         &mut self,
         nand: &mut Nand,
         victim: u32,
+        role: usize,
         scratch: &Scratch,
         now: Instant,
     ) -> Result<Instant, FtlError> {
-        let role = self.roles.gc;
         let (mut done, mut ready) = (now, now);
         let (mut at, mut pages) = (0, scratch.pages.as_slice());
         while at < scratch.units.len() {
@@ -250,7 +257,7 @@ impl PageFtl {
                     return Err(error);
                 }
             }
-            self.place_copies(nand, victim, scratch, run.clone());
+            self.place_copies(nand, victim, role, scratch, run.clone());
             at = run.end;
             if self.frontiers[role].is_due() {
                 match self.program(nand, role, ready) {
@@ -287,9 +294,9 @@ impl PageFtl {
         })
     }
 
-    /// Places copies at the frontier for collected units, whose stripe has space for them.
-    fn place_copies(&mut self, nand: &Nand, victim: u32, scratch: &Scratch, run: Range<usize>) {
-        let frontier = &mut self.frontiers[self.roles.gc];
+    /// Places copies at a frontier whose stripe has space for them.
+    fn place_copies(&mut self, nand: &Nand, victim: u32, role: usize, scratch: &Scratch, run: Range<usize>) {
+        let frontier = &mut self.frontiers[role];
         let units = &scratch.units[run.clone()];
         let (first, slot) = (frontier.fill, (frontier.fill - frontier.start) as usize);
         copy_few(&mut frontier.slots[slot..slot + units.len()], units);
@@ -314,32 +321,19 @@ impl PageFtl {
             now = self.finish_victim(nand, now)?;
         }
         while let Some(block) = self.failing.pop() {
-            let moved = self.move_out(nand, block, now);
+            let moved = self.move_out(nand, block, self.roles.gc, now);
             if moved.is_err() {
                 self.failing.push(block);
             }
-            // A bad block is not scanned after a power cut: the copies must be durable before the mark is.
-            now = self.settle(nand, self.roles.gc, moved?)?;
+            // A bad block is not scanned after a power cut: whatever is newer than its content must be durable before
+            // the mark is, the copies as well as what the host has overwritten since.
+            now = moved?;
+            for role in 0..self.frontiers.len() {
+                now = self.settle(nand, role, now)?;
+            }
             nand.mark_bad(block, now.max(nand.quiet_at()));
         }
         Ok(now)
-    }
-
-    /// The least worn block with data if the wear is too uneven.
-    pub(super) fn least_worn(&self, nand: &Nand) -> Option<u32> {
-        let worn = self.spec.blocks.iter().filter(|block| nand.block(**block).health == BlockHealth::Good);
-        let counts = worn.filter(|block| !self.log_blocks.contains(block)).map(|&block| nand.block(block).erase_count);
-        self.levelling.choose(nand, self.victims.iter(), counts.max().unwrap_or(0))
-    }
-
-    /// Moves the data of the least worn block if the wear is too uneven. `None`: it is not.
-    fn level(&mut self, nand: &mut Nand, now: Instant) -> Result<Option<Instant>, FtlError> {
-        let Some(block) = self.least_worn(nand) else { return Ok(None) };
-        self.victims.remove(block);
-        let done = self.collect(nand, block, now)?;
-        self.stats.collections -= 1;
-        self.stats.wear_moves += 1;
-        Ok(Some(done))
     }
 
     /// Invalid units that collecting could reclaim.

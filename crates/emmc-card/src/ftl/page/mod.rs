@@ -1,9 +1,9 @@
 //! Page mapping: every unit may be anywhere; blocks are collected when free ones run out.
 //!
 //! One concern per file: `frontier` (open blocks), `place` (placing and programming units, failing blocks), `write`
-//! (the host's writes, and when they complete), `collect` (garbage collection, wear levelling), `steps` (the same in
-//! steps), `refresh` (blocks that were read often or are old), `read`, `trim` (trims, discards, purging), `recover` and
-//! `audit`.
+//! (the host's writes, and when they complete), `collect` (garbage collection), `steps` (the same in steps), `level`
+//! (static wear levelling), `refresh` (blocks that were read often or are old), `read`, `trim` (trims, discards,
+//! purging), `recover` and `audit`.
 //!
 //! # What a power cut may lose
 //! Units wait in memory until their stripe is full; the map has their future places. An obsolete block is not erased
@@ -18,6 +18,7 @@
 mod audit;
 mod collect;
 mod frontier;
+mod level;
 mod place;
 mod read;
 mod recover;
@@ -75,6 +76,8 @@ pub struct PageFtl {
     first_block: u32,
     /// Rises with each block that is freed.
     epoch: u64,
+    /// Blocks that were opened.
+    opened: u64,
     /// Blocks with a failed program that still hold valid units.
     failing: Vec<u32>,
     worn_out: bool,
@@ -107,6 +110,8 @@ struct Roles {
     host: usize,
     cold: usize,
     gc: usize,
+    /// For static data that moves to level wear.
+    still: usize,
 }
 
 /// State of a block besides its content.
@@ -118,6 +123,8 @@ struct BlockState {
     is_dirty: bool,
     /// Host units written before it was opened; 0 if it is not a host block.
     born: u64,
+    /// Blocks opened before it was.
+    opened: u64,
 }
 
 /// A copy of a unit that the host has overwritten.
@@ -163,7 +170,7 @@ impl PageFtl {
             low_blocks: config.gc_low_blocks,
             pace: Pace::new(
                 config,
-                roles.count() as u32,
+                roles.gc as u32 + 1,
                 (own.len() as u32).saturating_sub(spec.spares),
                 spec.units,
                 block_units,
@@ -174,6 +181,7 @@ impl PageFtl {
             states: vec![BlockState::default(); range.len()],
             first_block: first,
             epoch: 0,
+            opened: 0,
             failing: Vec::new(),
             worn_out: false,
             programmed_by: Instant::START,
@@ -238,11 +246,12 @@ fn word_line_ends(geometry: &Geometry, mode: CellMode) -> Vec<u32> {
 impl Roles {
     fn new(config: &FtlConfig) -> Self {
         let cold = usize::from(config.hot_cold);
-        Self { host: 0, cold, gc: cold + usize::from(config.separate_gc) }
+        let gc = cold + usize::from(config.separate_gc);
+        Self { host: 0, cold, gc, still: gc + usize::from(config.wear.static_gap > 0) }
     }
 
     fn count(self) -> usize {
-        self.gc + 1
+        self.still + 1
     }
 }
 

@@ -270,22 +270,28 @@ impl PageFtl {
 
     /// Opens a block at a frontier, without collecting first.
     pub(super) fn start_block(&mut self, nand: &mut Nand, role: usize, now: Instant) -> Result<Instant, FtlError> {
-        let (block, now) = self.take_erased(nand, now)?;
-        self.state(block).born =
-            if role == self.roles.gc && role != self.roles.host { 0 } else { self.stats.host_units };
+        let still = role == self.roles.still && role != self.roles.gc;
+        let (block, now) = self.take_erased(nand, still, now)?;
+        self.opened += 1;
+        let is_host = role == self.roles.host || role < self.roles.gc;
+        let opened = (if is_host { self.stats.host_units } else { 0 }, self.opened);
+        let state = self.state(block);
+        (state.born, state.opened) = opened;
         let (base, end) = (self.geometry.first_unit(block, 0), self.block_units);
         self.frontiers[role].start(block, base, end);
         Ok(now)
     }
 
-    /// A free block, erased. The erase is issued, not waited for: programs to the block come after it anyway.
-    fn take_erased(&mut self, nand: &mut Nand, mut now: Instant) -> Result<(u32, Instant), FtlError> {
+    /// A free block, erased: the next, or the most worn. The erase is issued, not waited for: programs to the block
+    /// come after it anyway.
+    fn take_erased(&mut self, nand: &mut Nand, most_worn: bool, mut now: Instant) -> Result<(u32, Instant), FtlError> {
         let mut is_settled = false;
         loop {
             let settled = self.settled_epoch();
             let (states, first, held) = (&self.states, self.first_block, &self.held);
             let can_go = |block: u32| states[(block - first) as usize].freed_in <= settled && !held.contains(&block);
-            match self.pool.take_where(can_go) {
+            let taken = if most_worn { self.pool.take_most_worn(nand, can_go) } else { self.pool.take_where(can_go) };
+            match taken {
                 Some(block) if !self.state(block).is_dirty => {
                     self.state(block).is_dirty = true;
                     return Ok((block, now));

@@ -120,7 +120,9 @@ impl PageFtl {
         let mut with_data: Vec<(u64, u32)> = ages.iter().map(|(&block, &order)| (order, block)).collect();
         with_data.retain(|&(_, block)| self.map.valid_in(block) > 0);
         with_data.sort_unstable();
-        for (_, block) in with_data {
+        self.opened = with_data.len() as u64;
+        for (rank, (_, block)) in (0..).zip(with_data) {
+            self.state(block).opened = rank;
             self.victims.insert(block, self.map.valid_in(block));
         }
         for found in &survey.blocks {
@@ -255,7 +257,7 @@ impl PageFtl {
                 break;
             }
             self.victims.remove(block);
-            now = self.collect(nand, block, now)?;
+            now = self.collect(nand, block, self.roles.gc, now)?;
         }
         Ok(now)
     }

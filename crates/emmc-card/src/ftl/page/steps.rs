@@ -158,7 +158,7 @@ impl PageFtl {
             victim.foreseen = self.foresee_victim(nand, victim.block, victim.page, victim.foreseen);
         }
         let end = self.gather(nand, victim.block, victim.page, units, &mut scratch);
-        let moved = self.move_gathered(nand, victim.block, victim.page..end, &scratch, now);
+        let moved = self.move_gathered(nand, &victim, victim.page..end, &scratch, now);
         let count = scratch.units.len() as u32;
         self.scratch = scratch;
         // After an error the step is repeated: what was moved is not valid here any more.
@@ -174,9 +174,15 @@ impl PageFtl {
             return Ok(done);
         }
         self.in_progress = None;
+        if victim.reason == Reason::Space {
+            self.note_life(victim.block);
+        }
         self.free(nand, victim.block);
         match victim.reason {
-            Reason::Wear => self.stats.wear_moves += 1,
+            Reason::Wear => {
+                self.stats.wear_moves += 1;
+                return Ok(done.max(self.close_still(nand, now)?));
+            }
             Reason::Refresh => self.stats.refreshes += 1,
             Reason::Space => {
                 self.stats.collections += 1;
@@ -207,14 +213,6 @@ impl PageFtl {
         if let Some(victim) = self.in_progress.take() {
             self.victims.insert(victim.block, self.map.valid_in(victim.block));
         }
-    }
-
-    /// Takes the least worn block as the next victim if the wear is too uneven. Returns whether it is.
-    fn begin_levelling(&mut self, nand: &Nand) -> bool {
-        let Some(block) = self.least_worn(nand) else { return false };
-        self.victims.remove(block);
-        self.begin(block, Reason::Wear);
-        true
     }
 
     /// A step of idle time: about 10 ms of the victim in progress, or of a new one. `None`: there is no work.
@@ -262,17 +260,18 @@ impl PageFtl {
         self.pace.reserve > 0
     }
 
-    /// Moves units that were gathered from some pages of a block.
+    /// Moves units that were gathered from some pages of a victim.
     fn move_gathered(
         &mut self,
         nand: &mut Nand,
-        block: u32,
+        victim: &InProgress,
         pages: std::ops::Range<u32>,
         scratch: &Scratch,
         now: Instant,
     ) -> Result<Instant, FtlError> {
         let per_page = self.geometry.units_per_page;
-        self.map.empty_part(block, pages.start * per_page..pages.end * per_page);
-        self.move_units(nand, block, scratch, now)
+        self.map.empty_part(victim.block, pages.start * per_page..pages.end * per_page);
+        let role = if victim.reason == Reason::Wear { self.roles.still } else { self.roles.gc };
+        self.move_units(nand, victim.block, role, scratch, now)
     }
 }

@@ -204,7 +204,7 @@ fn garbage_collection_moves_exactly_the_valid_units() {
     let current = shadow.iter().filter(|&&physical| within(physical)).count() as u64;
     assert!((1..64).contains(&current), "{current}");
     let (copied, reads) = (bench.ftl.stats.copied_units, bench.counters().page_reads);
-    bench.ftl.collect(&mut bench.nand, victim, bench.now).unwrap();
+    bench.ftl.collect(&mut bench.nand, victim, bench.ftl.roles.gc, bench.now).unwrap();
     assert_eq!(bench.ftl.stats.copied_units - copied, current);
     let mut pages: Vec<u32> = shadow.iter().filter(|&&at| within(at)).map(|at| at / 4).collect();
     pages.sort_unstable();

@@ -149,7 +149,7 @@ impl PageFtl {
         stale.sort_unstable_by_key(|&block| (self.map.valid_in(block), block));
         for block in stale {
             self.victims.remove(block);
-            now = self.collect(nand, block, now)?;
+            now = self.collect(nand, block, self.roles.gc, now)?;
         }
         for role in 0..self.frontiers.len() {
             now = self.settle(nand, role, now)?;

@@ -15,7 +15,7 @@ impl SegmentFtl {
         self.check_units(nand, &owners)?;
         for (&block, &owner) in &owners {
             let (health, valid) = (nand.block(block).health, self.map_count(block, owner));
-            if valid > 0 && matches!(owner, Owner::Free | Owner::Spare) {
+            if valid > 0 && matches!(owner, Owner::Free | Owner::Spare | Owner::Retiring) {
                 return Err(format!("block {block} is free and has {valid} valid units"));
             }
             if health != BlockHealth::Good && matches!(owner, Owner::Free | Owner::Spare) {
@@ -57,6 +57,7 @@ impl SegmentFtl {
         let all = all.chain(self.pool.iter().map(|block| (block, Owner::Free)));
         let all = all.chain(self.pool.spare_blocks().iter().map(|&block| (block, Owner::Spare)));
         let all = all.chain(self.meta.iter().map(|&block| (block, Owner::Meta)));
+        let all = all.chain(self.retiring.iter().map(|&block| (block, Owner::Retiring)));
         let mut owners = BTreeMap::new();
         for (block, owner) in all {
             if let Some(other) = owners.insert(block, owner) {
@@ -114,4 +115,6 @@ enum Owner {
     Spare,
     /// The log of trims.
     Meta,
+    /// A program failed in it, and it is not marked bad yet.
+    Retiring,
 }

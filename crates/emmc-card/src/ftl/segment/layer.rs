@@ -139,7 +139,9 @@ impl Ftl for SegmentFtl {
 
     fn flush(&mut self, nand: &mut Nand, now: Instant) -> Result<Instant, FtlError> {
         let done = self.program_all(nand, now)?;
-        Ok(done.max(self.whole_lines(nand, done)?).max(nand.quiet_at()))
+        let done = done.max(self.whole_lines(nand, done)?).max(nand.quiet_at());
+        self.mark_retiring(nand, done);
+        Ok(done)
     }
 
     fn is_mapped(&self, unit: u32) -> bool {

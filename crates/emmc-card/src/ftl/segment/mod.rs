@@ -69,6 +69,9 @@ pub struct SegmentFtl {
     shared_max: usize,
     /// Whether the oldest log is reclaimed beside writes to the next, rather than before them.
     is_paced: bool,
+    /// Merges that a paced log waits for until it does them, and the pages written while it waits.
+    merges_at_once: u32,
+    waited_pages: u32,
     /// The largest write that always goes to a shared log.
     small_units: u32,
     /// Steps back that the logs take of an AU before it is merged, 0: any number; and those taken since, by AU.
@@ -101,6 +104,8 @@ pub struct SegmentFtl {
     part_end: Option<u32>,
     /// Blocks in which a program failed.
     failing: BTreeSet<u32>,
+    /// Such blocks without valid units, which are not marked bad yet.
+    retiring: Vec<u32>,
     /// Further blocks of AUs that could not be merged because no block was left.
     strays: BTreeMap<u32, Vec<u32>>,
     /// No acknowledged data may be put at risk: a reliable write is in progress.
@@ -129,6 +134,7 @@ impl SegmentFtl {
             random_logs: 0,
             random_log_bytes: 0,
             steps_back: 0,
+            merges_at_once: 1,
         });
         let geometry = *nand.geometry();
         let good = |block: &&u32| nand.block(**block).health == BlockHealth::Good;
@@ -145,6 +151,8 @@ impl SegmentFtl {
             open_max: segment.open_aus.max(1) as usize,
             shared_max: segment.random_logs as usize,
             is_paced: config.gc_pace == GcPace::Paced,
+            merges_at_once: segment.merges_at_once,
+            waited_pages: 0,
             small_units: if segment.random_logs == 0 { 0 } else { segment.random_log_bytes / geometry.unit_bytes },
             steps_back_max: segment.steps_back,
             steps_back: BTreeMap::new(),
@@ -164,6 +172,7 @@ impl SegmentFtl {
             reclaiming: None,
             part_end: None,
             failing: BTreeSet::new(),
+            retiring: Vec::new(),
             strays: BTreeMap::new(),
             careful: false,
             doubted: BTreeMap::new(),

@@ -2,7 +2,8 @@
 //!
 //! Every AU with units in the log costs a merge, and small writes over a large area put another AU into each page.
 //! Paced (`gc_pace`), a card therefore goes on in one more log. Each write there merges as many AUs as it uses pages,
-//! or more if the log would be full before the last of them is merged. The AUs are merged whole, in the state that they
+//! or more if the log would be full before the last of them is merged; or it waits until `merges_at_once` of them are
+//! owed. The AUs are merged whole, in the state that they
 //! have then, so the order of events in flash is that of a reclaim at once with writes in between, and a power cut
 //! leaves nothing to be continued: recovery finds a log with fewer AUs in it. Without a free block for that log, the
 //! oldest is reclaimed at once.
@@ -38,9 +39,15 @@ impl SegmentFtl {
         let Some(newest) = self.shared.back().filter(|_| self.is_paced && beyond > 0) else { return Ok(now) };
         let per_page = nand.geometry().units_per_page;
         let room = newest.room(nand).div_ceil(per_page).max(1);
-        let pages = units.div_ceil(per_page).clamp(1, room);
+        let waited = std::mem::take(&mut self.waited_pages);
+        let is_last = units.div_ceil(per_page) >= room;
+        let pages = waited + units.div_ceil(per_page).clamp(1, room);
         let mut aus = self.reclaiming.take().unwrap_or_else(|| self.aus_in_oldest(nand));
-        let share = (aus.len() as u32 * beyond * pages).div_ceil(room).max(pages);
+        let share = (aus.len() as u32 * beyond * pages).div_ceil(waited + room).max(pages);
+        if share < self.merges_at_once.min(aus.len() as u32) && !is_last {
+            (self.waited_pages, self.reclaiming) = (pages, Some(aus));
+            return Ok(now);
+        }
         let mut merged = 0;
         while merged < share {
             let Some(au) = aus.pop() else { break };
@@ -75,7 +82,7 @@ impl SegmentFtl {
     /// Frees the oldest shared log by merging every AU with data in it, and every AU whose previous copy in it is
     /// needed because a newer one may be damaged by later programs.
     pub(super) fn reclaim(&mut self, nand: &mut Nand, mut now: Instant) -> Result<Instant, FtlError> {
-        self.reclaiming = None;
+        (self.reclaiming, self.waited_pages) = (None, 0);
         let Some(block) = self.shared.front().map(|front| front.block) else { return Ok(now) };
         loop {
             let found = self.units_of_oldest(nand).find(|&(unit, slot)| self.is_needed(nand, unit, slot));

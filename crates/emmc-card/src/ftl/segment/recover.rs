@@ -57,9 +57,10 @@ impl SegmentFtl {
         self.careful = false;
         self.open.clear();
         self.shared.clear();
-        self.reclaiming = None;
+        (self.reclaiming, self.waited_pages) = (None, 0);
         self.part_end = None;
         self.failing.clear();
+        self.retiring.clear();
         self.strays.clear();
         self.homes.fill(NO_BLOCK);
         // Only merges write before the end of a recovery, so a session with pages in a log had already secured the

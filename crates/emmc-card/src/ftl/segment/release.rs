@@ -17,6 +17,7 @@ impl SegmentFtl {
     /// Errors: [`FtlError::WornOut`] when there is none.
     pub(super) fn take(&mut self, nand: &mut Nand, mut now: Instant) -> Result<(u32, Instant), FtlError> {
         let mut programmed = false;
+        self.mark_retiring(nand, now);
         loop {
             // Unneeded blocks first; then, during recovery, those after the oldest doubtful page.
             let wanted = {
@@ -107,11 +108,12 @@ impl SegmentFtl {
         debug_assert_eq!(self.map.valid_in(block), 0, "block {block} is given back with valid units");
         let mut done = now;
         if self.failing.remove(&block) {
-            nand.mark_bad(block, now.max(nand.quiet_at()));
             self.stats.replaced_blocks += u64::from(self.pool.retire(nand));
+            self.retiring.push(block);
+            self.mark_retiring(nand, now);
             return Ok(done);
         }
-        if self.doubted.is_empty() && !self.backs_waiting(nand, block) {
+        if self.is_spent(nand, block) {
             match self.erase(nand, block, now)? {
                 Some(erased) => done = erased,
                 None => return Ok(now.max(nand.quiet_at())),
@@ -119,6 +121,23 @@ impl SegmentFtl {
         }
         self.pool.give(block, nand.block(block).erase_count);
         Ok(done)
+    }
+
+    /// Whether no power cut can bring back the content of a block without valid units.
+    fn is_spent(&self, nand: &Nand, block: u32) -> bool {
+        self.doubted.is_empty() && !self.backs_waiting(nand, block)
+    }
+
+    /// Marks released blocks bad in which a program had failed. One that backs a unit in memory stays readable: a bad
+    /// block is not scanned after a power cut.
+    pub(super) fn mark_retiring(&mut self, nand: &mut Nand, now: Instant) {
+        for block in std::mem::take(&mut self.retiring) {
+            if self.is_spent(nand, block) {
+                nand.mark_bad(block, now.max(nand.quiet_at()));
+            } else {
+                self.retiring.push(block);
+            }
+        }
     }
 
     /// Makes a trim last. The units still lie where they lay.

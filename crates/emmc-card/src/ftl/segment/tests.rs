@@ -72,7 +72,14 @@ fn ftl_config(order: SegmentOrder, open_aus: u32, random_logs: u32) -> FtlConfig
         wear: WearLevelling { dynamic: true, static_gap: 0 },
         mapping_cache: None,
         slc_cache: None,
-        segment: Some(Segment { open_aus, order, random_logs, random_log_bytes: 2 * UNIT, steps_back: 0 }),
+        segment: Some(Segment {
+            open_aus,
+            order,
+            random_logs,
+            random_log_bytes: 2 * UNIT,
+            steps_back: 0,
+            merges_at_once: 1,
+        }),
         refresh: None,
         trim_frees: true,
     }

@@ -1,7 +1,7 @@
 use super::{Checked, Rules};
 use crate::ftl::slc_front::BLOCKS_MIN;
 use crate::nand::CellMode;
-use crate::profile::{GcPolicy, LOW_BLOCKS_MIN, Mapping, Segment, SlcCache};
+use crate::profile::{GcPace, GcPolicy, LOW_BLOCKS_MIN, Mapping, Segment, SlcCache};
 
 impl Rules<'_> {
     pub(super) fn ftl(&self) -> Checked {
@@ -75,6 +75,11 @@ impl Rules<'_> {
         self.range(field, steps, 0..=1_000_000)?;
         self.require(steps == 0 || segment.random_logs > 0, field, steps, rule)?;
         let ftl = &self.profile.ftl;
+        let (field, merges) = ("ftl.segment.merges_at_once", segment.merges_at_once);
+        self.range(field, merges, 1..=4096)?;
+        let has_effect = ftl.gc_pace == GcPace::Paced && segment.random_logs > 0;
+        let rule = "must be 1 unless ftl.gc_pace is paced and ftl.segment.random_logs is not 0";
+        self.require(merges == 1 || has_effect, field, merges, rule)?;
         for (field, set) in [
             ("ftl.separate_gc", ftl.separate_gc),
             ("ftl.hot_cold", ftl.hot_cold),

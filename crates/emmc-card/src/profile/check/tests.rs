@@ -32,8 +32,14 @@ fn segment(profile: &mut Profile) {
     sd(profile);
     profile.ftl.mapping = Mapping::Segment;
     profile.ftl.separate_gc = false;
-    profile.ftl.segment =
-        Some(Segment { open_aus: 7, order: SegmentOrder::Linear, random_logs: 0, random_log_bytes: 0, steps_back: 0 });
+    profile.ftl.segment = Some(Segment {
+        open_aus: 7,
+        order: SegmentOrder::Linear,
+        random_logs: 0,
+        random_log_bytes: 0,
+        steps_back: 0,
+        merges_at_once: 1,
+    });
 }
 
 fn ageing(profile: &mut Profile) -> &mut Ageing {
@@ -223,6 +229,7 @@ const FTL_AND_CONTROLLER: &[(&str, &str, Spoil)] = &[
             random_logs: 0,
             random_log_bytes: 0,
             steps_back: 0,
+            merges_at_once: 1,
         });
     }),
     ("ftl.segment", "ftl.mapping segment", |p| p.ftl.mapping = Mapping::Segment),
@@ -237,6 +244,14 @@ const FTL_AND_CONTROLLER: &[(&str, &str, Spoil)] = &[
     ("ftl.segment.steps_back", "without ftl.segment.random_logs", |p| {
         segment(p);
         p.ftl.segment.as_mut().unwrap().steps_back = 1;
+    }),
+    ("ftl.segment.merges_at_once", "1 to", |p| {
+        segment(p);
+        p.ftl.segment.as_mut().unwrap().merges_at_once = 0;
+    }),
+    ("ftl.segment.merges_at_once", "paced", |p| {
+        segment(p);
+        p.ftl.segment.as_mut().unwrap().merges_at_once = 2;
     }),
     ("ftl.hot_cold", "page mapping", |p| {
         segment(p);
@@ -255,6 +270,7 @@ const FTL_AND_CONTROLLER: &[(&str, &str, Spoil)] = &[
             random_logs: 0,
             random_log_bytes: 0,
             steps_back: 0,
+            merges_at_once: 1,
         });
     }),
     ("ftl.mapping_cache.pages", "1 to", |p| mapping_cache(p).pages = 0),

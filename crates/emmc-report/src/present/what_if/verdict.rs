@@ -26,10 +26,7 @@ pub(super) fn lead(result: &WhatIf) -> Lead {
 }
 
 fn as_it_is(today: &Answer) -> String {
-    let life = match today.years_to_end_of_life {
-        None => "lives more than 1000 years".into(),
-        end => format!("lives {} years", years(end)),
-    };
+    let life = format!("lives {}", years(today.years_to_end_of_life));
     let longest = [("write", &today.write_us), ("flush", &today.flush_us)];
     let longest = longest.into_iter().filter_map(|(what, found)| Some((what, found.as_ref()?.max)));
     let longest: String = longest.map(|(what, max)| format!(", longest {what} {}", micros(max))).collect();

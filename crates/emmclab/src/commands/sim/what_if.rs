@@ -55,6 +55,18 @@ pub(crate) fn run(args: &SimWhatIfArgs, output: &mut Output) -> CommandResult {
     };
     // A card that cannot be opened is an error of its own, not of a change.
     args.card.look(StoredContent::Nothing, 1)?;
+    #[cfg(feature = "html")]
+    let page = {
+        let mut inputs = workload::inputs(&args.workload);
+        // A profile's file, or a card's folder.
+        let card = args.card.card.as_deref().map(|card| card.strip_prefix("sim:").unwrap_or(card));
+        inputs.extend(card.into_iter().chain(args.card.profile.as_deref()).map(Path::new));
+        let path = args.save.output.as_deref();
+        path.map_or(Ok(()), |path| crate::save::check(path, args.save.force, &inputs))?;
+        Page { path, force: args.save.force, inputs }
+    };
+    #[cfg(not(feature = "html"))]
+    let page = Page::default();
     let stop = Arc::new(AtomicBool::new(false));
     crate::signals::stop_by_signal(&stop)?;
     let mut watch = Watched::new(stop);
@@ -69,16 +81,6 @@ pub(crate) fn run(args: &SimWhatIfArgs, output: &mut Output) -> CommandResult {
         result => result?,
     };
     let answer = SimWhatIf { result, wall_s: start.elapsed().as_secs_f64() };
-    #[cfg(feature = "html")]
-    let page = {
-        let mut inputs = workload::inputs(&args.workload);
-        // A profile's file, or a card's folder.
-        let card = args.card.card.as_deref().map(|card| card.strip_prefix("sim:").unwrap_or(card));
-        inputs.extend(card.into_iter().chain(args.card.profile.as_deref()).map(Path::new));
-        Page { path: args.save.output.as_deref(), force: args.save.force, inputs }
-    };
-    #[cfg(not(feature = "html"))]
-    let page = Page::default();
     output.report(SCHEMA, &answer, &page, |answer| emmc_report::present::what_if(&answer.result))?;
     Ok(Exit::Good)
 }

@@ -31,8 +31,9 @@ fn a_shared_log_holds_small_writes_until_it_is_full() {
 }
 
 /// Worst and total time of small writes to all AUs, with the merges that they made.
-fn small_writes(pace: GcPace, cut_every: u32) -> (Nanos, Nanos, u64) {
-    let config = FtlConfig { gc_pace: pace, ..ftl_config(SegmentOrder::Linear, 2, 2) };
+fn small_writes(pace: GcPace, merges_at_once: u32, cut_every: u32) -> (Nanos, Nanos, u64) {
+    let mut config = FtlConfig { gc_pace: pace, ..ftl_config(SegmentOrder::Linear, 2, 2) };
+    config.segment.as_mut().unwrap().merges_at_once = merges_at_once;
     let mut bench = Bench::new(&config, &nand_config(CellMode::Mlc, Failures::default(), 100_000), 1);
     bench.write(0, bench.ftl.units(), Durability::Flash).unwrap();
     bench.now = bench.ftl.flush(&mut bench.nand, bench.now).unwrap();
@@ -55,19 +56,32 @@ fn small_writes(pace: GcPace, cut_every: u32) -> (Nanos, Nanos, u64) {
 
 #[test]
 fn a_paced_card_spreads_the_merges_of_the_oldest_log_over_writes() {
-    let (at_once, total, merges) = small_writes(GcPace::AtOnce, 0);
-    let (paced, paced_total, paced_merges) = small_writes(GcPace::Paced, 0);
+    let (at_once, total, merges) = small_writes(GcPace::AtOnce, 1, 0);
+    let (paced, paced_total, paced_merges) = small_writes(GcPace::Paced, 1, 0);
     // A merge programs 16 pages, 0.8 ms on average, of two planes, and erases two blocks; a log has units of all AUs.
     assert!(at_once > Nanos::from_millis(70), "at once {at_once:?}");
     assert!(paced < Nanos::from_millis(20), "paced {paced:?}");
     assert!(paced_merges <= merges && paced_total <= total, "{paced_merges} of {merges}, {paced_total:?} of {total:?}");
 }
 
+/// Between the two: the longest write has that many merges, whatever was written before it.
+#[test]
+fn a_paced_card_may_wait_for_some_merges_and_do_them_in_one_write() {
+    let (one, total, merges) = small_writes(GcPace::Paced, 1, 0);
+    let (four, four_total, four_merges) = small_writes(GcPace::Paced, 4, 0);
+    let times = four.0 as f64 / one.0 as f64;
+    assert!((2.0..=4.5).contains(&times), "{one:?}, {four:?}");
+    assert!(four_merges <= merges && four_total <= total, "{four_merges} of {merges}, {four_total:?} of {total:?}");
+    for cut_every in [7, 19, 33, 46] {
+        small_writes(GcPace::Paced, 4, cut_every);
+    }
+}
+
 /// Cuts at every point of a reclaim lose nothing, and the first writes after one are no burst of merges.
 #[test]
 fn a_reclaim_in_steps_goes_on_after_a_cut() {
     for cut_every in [7, 19, 33, 46] {
-        let (worst, ..) = small_writes(GcPace::Paced, cut_every);
+        let (worst, ..) = small_writes(GcPace::Paced, 1, cut_every);
         assert!(worst < Nanos::from_millis(40), "a cut after {cut_every} writes: {worst:?}");
     }
 }
