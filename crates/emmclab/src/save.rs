@@ -68,8 +68,13 @@ pub(crate) fn check(path: &Path, replace: bool, inputs: &[&Path]) -> anyhow::Res
 ///
 /// Errors: the path is one of the `inputs`.
 pub(crate) fn refuse_inputs(path: &Path, inputs: &[&Path]) -> anyhow::Result<()> {
-    let is_same =
-        |input: &&Path| fs::canonicalize(input).ok().zip(fs::canonicalize(path).ok()).is_some_and(|(a, b)| a == b);
+    // The files of a card in a folder.
+    let is_of_card = |name: &std::ffi::OsStr| name == "profile.toml" || name.to_string_lossy().starts_with("card.");
+    let is_in = |folder: &Path, file: &Path| file.parent() == Some(folder) && file.file_name().is_some_and(is_of_card);
+    let is_same = |input: &&Path| {
+        let both = fs::canonicalize(input).ok().zip(fs::canonicalize(path).ok());
+        both.is_some_and(|(input, output)| input == output || is_in(&input, &output))
+    };
     let is_plain_file = fs::metadata(path).is_ok_and(|found| found.is_file());
     if is_plain_file && inputs.iter().any(is_same) {
         return Err(Refused(format!(

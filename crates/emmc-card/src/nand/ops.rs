@@ -216,9 +216,10 @@ impl Nand {
         Err(NandError::EraseFailed { block })
     }
 
-    /// Changes how a block is used. It must be erased.
+    /// Changes how a block is used. It must be erased, or bad.
     pub fn set_mode(&mut self, block: u32, mode: CellMode) {
-        if self.block(block).next_page != 0 {
+        let found = self.block(block);
+        if found.next_page != 0 && found.health == BlockHealth::Good {
             self.violation("set_mode");
         }
         self.blocks[block as usize].mode = mode;

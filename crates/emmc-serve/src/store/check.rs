@@ -1,12 +1,14 @@
 //! What of a card's folder is whole, and going on with that.
 
-use std::path::Path;
+use std::fs::File;
+use std::io::Write;
+use std::path::{Path, PathBuf};
 
 use super::journal::Found;
 use super::state::FoundState;
 use super::{
     DATA_FILE, EARLIER_JOURNAL_FILE, JOURNAL_FILE, NEW_JOURNAL_FILE, NEW_STATE_FILE, PROFILE_FILE, Profile, STATE_FILE,
-    Store, StoreError, io, lock, newest,
+    Store, StoreError, io, load, lock, newest,
 };
 
 /// What was found of one file.
@@ -109,8 +111,7 @@ fn card(folder: &Path) -> FileFinding {
 /// Goes on with what is whole: records from the first damaged one on are set aside (`NAME.damaged`), and a state whose
 /// records are missing, or that is older than one before, is taken as it is. Returns what was done, in words.
 ///
-/// Errors: no card, in use, the system's; a damaged state or profile, which nothing replaces; files set aside before,
-/// which are still there.
+/// Errors: no card, in use, the system's; a damaged state, which nothing replaces.
 pub fn repair(folder: &Path) -> Result<Vec<String>, StoreError> {
     let path = folder.join(STATE_FILE);
     if !path.is_file() {
@@ -120,72 +121,109 @@ pub fn repair(folder: &Path) -> Result<Vec<String>, StoreError> {
     let bytes = std::fs::read(&path).map_err(|source| io(&path, source))?;
     let state = FoundState::parse(bytes).map_err(|expected| StoreError::Damaged { path: path.clone(), expected })?;
     let mut done = Vec::new();
+    if load::found(folder).is_ok() {
+        return Ok(done);
+    }
     let read = |file: &str, generation: u64| {
         let path = folder.join(file);
         let found = Found::read(&path).map_err(|source| io(&path, source))?;
         Ok(found.filter(|found| found.generation() == generation))
     };
-    let (mut follow, mut is_broken) = (false, false);
-    for (file, generation) in [
-        (EARLIER_JOURNAL_FILE, state.generation),
-        (JOURNAL_FILE, state.generation),
-        (JOURNAL_FILE, state.generation + 1),
-    ] {
-        let Some(found) = read(file, generation)? else { continue };
-        if is_broken {
-            // It goes on from records that are gone.
-            set_aside(folder, file, &mut done)?;
-            continue;
-        }
-        follow |= generation == state.generation;
-        if let Some(damage) = found.damage() {
-            let copy = set_aside(folder, file, &mut done)?;
-            let mut whole = std::fs::read(&copy).map_err(|source| io(&copy, source))?;
-            whole.truncate(damage.at as usize);
-            let path = folder.join(file);
-            std::fs::write(&path, whole).map_err(|source| io(&path, source))?;
-            done.push(format!("{file}: kept {} records before byte {}", found.records().len(), damage.at));
-            is_broken = true;
-        }
-    }
-    if !is_broken && follow && folder.join(EARLIER_JOURNAL_FILE).exists() {
-        // The second journal is not one of this state: nothing follows the first.
-        if folder.join(JOURNAL_FILE).exists() && read(JOURNAL_FILE, state.generation + 1)?.is_none() {
-            set_aside(folder, JOURNAL_FILE, &mut done)?;
-            is_broken = true;
-        }
-    }
-    if is_broken {
-        // Without the second journal, an empty one is expected to come.
-        let new = folder.join(NEW_JOURNAL_FILE);
-        std::fs::write(&new, b"").map_err(|source| io(&new, source))?;
-    }
-    if state.follow == Some(true) && !follow {
+    // Each step leaves a folder that is refused until the last one, so a repair that was killed can be repeated.
+    let (first, second) = match read(EARLIER_JOURNAL_FILE, state.generation)? {
+        Some(earlier) => ((EARLIER_JOURNAL_FILE, Some(earlier)), Some(JOURNAL_FILE)),
+        None => ((JOURNAL_FILE, read(JOURNAL_FILE, state.generation)?), None),
+    };
+    let (file, Some(found)) = first else {
         for file in [EARLIER_JOURNAL_FILE, JOURNAL_FILE] {
-            if folder.join(file).exists() {
+            if state.follow == Some(true) && folder.join(file).exists() {
                 set_aside(folder, file, &mut done)?;
             }
         }
-        let new = folder.join(NEW_STATE_FILE);
-        std::fs::write(&new, state.without_records()).map_err(|source| io(&new, source))?;
-        std::fs::rename(&new, &path).map_err(|source| io(&path, source))?;
+        take_state(folder, &state, &mut done)?;
+        return Ok(done);
+    };
+    if let Some(later) = second {
+        let goes_on = read(later, state.generation + 1)?;
+        let goes_on = goes_on.filter(|_| found.damage().is_none() && found.cut_at().is_none());
+        match goes_on {
+            // Only its end is damaged.
+            Some(later) => {
+                if let Some(damage) = later.damage() {
+                    cut(folder, JOURNAL_FILE, damage.at, later.records().len(), &mut done)?;
+                }
+            }
+            None => {
+                // An empty one is on its way, as after the first step of a checkpoint.
+                let new = folder.join(NEW_JOURNAL_FILE);
+                std::fs::write(&new, b"").map_err(|source| io(&new, source))?;
+                if folder.join(later).exists() {
+                    set_aside(folder, later, &mut done)?;
+                }
+            }
+        }
+    }
+    if let Some(damage) = found.damage() {
+        cut(folder, file, damage.at, found.records().len(), &mut done)?;
+    }
+    take_state(folder, &state, &mut done)?;
+    Ok(done)
+}
+
+/// Takes a state as it is: without records that are missing, and as the newest.
+fn take_state(folder: &Path, state: &FoundState, done: &mut Vec<String>) -> Result<(), StoreError> {
+    let has_records = [EARLIER_JOURNAL_FILE, JOURNAL_FILE, NEW_JOURNAL_FILE].iter().any(|file| {
+        let found = Found::read(&folder.join(file)).ok().flatten();
+        found.is_some_and(|found| found.generation() == state.generation)
+    });
+    if state.follow == Some(true) && !has_records {
+        write_whole(folder, STATE_FILE, &state.without_records())?;
         done.push(format!("{STATE_FILE}: taken without the records that followed it"));
     }
     if state.generation < newest::noted(folder) {
         newest::note(folder, state.generation);
         done.push(format!("{STATE_FILE}: generation {} is taken for the newest", state.generation));
     }
-    Ok(done)
+    Ok(())
 }
 
-/// Gives a file another name; returns its path.
-fn set_aside(folder: &Path, file: &str, done: &mut Vec<String>) -> Result<std::path::PathBuf, StoreError> {
-    let (path, aside) = (folder.join(file), folder.join(format!("{file}.damaged")));
-    if aside.exists() {
-        let source = std::io::Error::new(std::io::ErrorKind::AlreadyExists, "it was set aside before: move it away");
-        return Err(io(&aside, source));
-    }
+/// Keeps a journal's first bytes; the whole one is set aside.
+fn cut(folder: &Path, file: &str, bytes: u64, records: usize, done: &mut Vec<String>) -> Result<(), StoreError> {
+    let path = folder.join(file);
+    let mut whole = std::fs::read(&path).map_err(|source| io(&path, source))?;
+    whole.truncate(bytes as usize);
+    let aside = aside(folder, file);
+    std::fs::hard_link(&path, &aside).or_else(|_| std::fs::copy(&path, &aside).map(drop)).map_err(|e| io(&aside, e))?;
+    write_whole(folder, file, &whole)?;
+    let name = aside.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned());
+    done.push(format!("{file}: kept {records} records, up to byte {bytes}; as it was it is now {name}"));
+    Ok(())
+}
+
+/// Replaces a file completely or not at all.
+fn write_whole(folder: &Path, file: &str, bytes: &[u8]) -> Result<(), StoreError> {
+    let (new, path) = (folder.join(NEW_STATE_FILE), folder.join(file));
+    let written = File::create(&new).and_then(|mut file| file.write_all(bytes).and_then(|()| file.sync_all()));
+    let placed = written.and_then(|()| std::fs::rename(&new, &path));
+    placed.map_err(|source| {
+        // A partial file is of no use.
+        let _ = std::fs::remove_file(&new);
+        io(&path, source)
+    })
+}
+
+/// Gives a file another name.
+fn set_aside(folder: &Path, file: &str, done: &mut Vec<String>) -> Result<(), StoreError> {
+    let (path, aside) = (folder.join(file), aside(folder, file));
     std::fs::rename(&path, &aside).map_err(|source| io(&path, source))?;
-    done.push(format!("{file}: set aside as {file}.damaged"));
-    Ok(aside)
+    let name = aside.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned());
+    done.push(format!("{file}: set aside as {name}"));
+    Ok(())
+}
+
+/// A name that nothing has: `NAME.damaged`, `NAME.damaged.2` and so on.
+fn aside(folder: &Path, file: &str) -> PathBuf {
+    let names = (2..).map(|number| format!("{file}.damaged.{number}"));
+    let mut paths = std::iter::once(format!("{file}.damaged")).chain(names).map(|name| folder.join(name));
+    paths.find(|path| path.symlink_metadata().is_err()).unwrap_or_else(|| folder.join(format!("{file}.damaged")))
 }

@@ -142,6 +142,11 @@ impl Found {
         self.damage
     }
 
+    /// Where a record begins that is cut off.
+    pub(super) fn cut_at(&self) -> Option<u64> {
+        (self.damage.is_none() && self.end < self.bytes.len()).then_some(self.end as u64)
+    }
+
     /// The records before any damage, oldest first, each with its place in the file.
     pub(super) fn records(&self) -> Vec<(u64, &[u8])> {
         let mut records = Vec::new();

@@ -91,6 +91,12 @@ fn journals(folder: &Path, generation: u64) -> Result<Journals, StoreError> {
             let expected = format!("the records that follow {EARLIER_JOURNAL_FILE} (generation {of}); {REPAIR}");
             return Err(StoreError::Damaged { path, expected });
         }
+        // It was complete when the later one began.
+        if let (true, Some(at)) = (later.is_some(), earlier.1.cut_at()) {
+            let path = folder.join(EARLIER_JOURNAL_FILE);
+            let expected = format!("a whole record at byte {at}, because {JOURNAL_FILE} goes on from there; {REPAIR}");
+            return Err(StoreError::Damaged { path, expected });
+        }
         return Ok([Some(earlier), later]);
     }
     let journal = match read(JOURNAL_FILE, generation)? {

@@ -87,18 +87,19 @@ fn a_repaired_folder_is_a_card_again_and_loses_only_what_was_damaged() {
     std::fs::write(last.path().join(JOURNAL_FILE), bytes).unwrap();
     assert!(!whole(last.path()));
     let done = crate::store::repair(last.path()).unwrap();
-    assert_eq!(done.len(), 2, "{done:?}");
+    assert_eq!(done.len(), 1, "{done:?}");
     assert!(whole(last.path()) && last.path().join("card.journal.damaged").exists());
     let (store, mut card, now) = open(last.path());
     check(&mut card, now, &before, "repaired");
     store.finish(&mut card, now).unwrap();
-    // A second damage does not overwrite what was set aside.
+    // A second repair does not overwrite what was set aside.
     std::fs::copy(rig.path(STATE_FILE), last.path().join(STATE_FILE)).unwrap();
     std::fs::write(last.path().join(LOCK_FILE), b"").unwrap();
     let mut bytes = std::fs::read(rig.path(JOURNAL_FILE)).unwrap();
     bytes[40] ^= 1;
     std::fs::write(last.path().join(JOURNAL_FILE), bytes).unwrap();
-    assert!(crate::store::repair(last.path()).unwrap_err().to_string().contains("set aside before"));
+    crate::store::repair(last.path()).unwrap();
+    assert!(last.path().join("card.journal.damaged.2").exists());
 }
 
 #[test]
@@ -116,6 +117,33 @@ fn a_repair_takes_a_state_without_its_records_and_an_older_one() {
     Store::look(old.path()).expect_err("it is older");
     assert_eq!(crate::store::repair(old.path()).unwrap().len(), 1);
     rig.check_copy(&old, "an older state");
+}
+
+/// A new state has its name, and the journal before is still there: nothing is to be done.
+#[test]
+fn a_whole_folder_is_not_repaired() {
+    let mut rig = Rig::new(16);
+    rig.step_until(|rig| rig.store.begins);
+    let earlier = std::fs::read(rig.path(EARLIER_JOURNAL_FILE)).unwrap();
+    rig.step_until(|rig| rig.store.checkpoint.is_some());
+    rig.step_until(|rig| rig.store.checkpoint.is_none());
+    (0..5).for_each(|_| rig.step());
+    let placed = copy(rig.folder.path());
+    std::fs::write(placed.path().join(EARLIER_JOURNAL_FILE), earlier).unwrap();
+    assert!(crate::store::repair(placed.path()).unwrap().is_empty());
+    rig.check_copy(&placed, "after a repair");
+}
+
+#[test]
+fn an_earlier_journal_that_is_cut_is_refused_while_another_goes_on_from_it() {
+    let mut rig = Rig::new(17);
+    rig.step_until(|rig| rig.store.begins);
+    let length = std::fs::metadata(rig.path(EARLIER_JOURNAL_FILE)).unwrap().len();
+    let error = refused(&rig, |folder| {
+        let file = File::options().write(true).open(folder.join(EARLIER_JOURNAL_FILE)).unwrap();
+        file.set_len(length - 3).unwrap();
+    });
+    assert!(error.contains("goes on from there"), "{error}");
 }
 
 #[test]

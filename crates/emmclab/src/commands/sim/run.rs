@@ -51,6 +51,13 @@ pub(crate) fn run(args: &SimRunArgs, output: &mut Output) -> CommandResult {
         true => args.card.look(keep, seed)?,
         false => args.card.open(keep, seed)?,
     };
+    #[cfg(feature = "html")]
+    let inputs = {
+        let card = args.card.card.as_deref().map(|card| Path::new(card.strip_prefix("sim:").unwrap_or(card)));
+        let inputs: Vec<&Path> = card.into_iter().chain([args.job.as_path()]).collect();
+        args.save.output.as_deref().map_or(Ok(()), |path| crate::save::check(path, args.save.force, &inputs))?;
+        inputs
+    };
     let start = std::time::Instant::now();
     let (device, rest) = card.into_parts();
     let stop = Arc::new(AtomicBool::new(false));
@@ -64,7 +71,7 @@ pub(crate) fn run(args: &SimRunArgs, output: &mut Output) -> CommandResult {
     Powered { card: Card::from_parts(device, rest), now, store }.store()?;
     let exit = if run.result.ended == Ended::Done { Exit::Good } else { Exit::Findings };
     #[cfg(feature = "html")]
-    let page = Page { path: args.save.output.as_deref(), force: args.save.force, inputs: vec![&args.job] };
+    let page = Page { path: args.save.output.as_deref(), force: args.save.force, inputs };
     #[cfg(not(feature = "html"))]
     let page = Page::default();
     output.report(SCHEMA, &run, &page, |run| emmc_report::present::sim_run(&run.result, &run.card, run.wall_s))?;

@@ -18,16 +18,21 @@ pub(crate) struct Client {
 
 impl Client {
     pub(crate) fn connect(socket: &Path) -> Self {
-        let mut stream = UnixStream::connect(socket).unwrap();
+        Self::try_to_connect(socket).unwrap()
+    }
+
+    /// The same where the server may have no room.
+    pub(crate) fn try_to_connect(socket: &Path) -> std::io::Result<Self> {
+        let mut stream = UnixStream::connect(socket)?;
         let mut greeting = [0; 18];
-        stream.read_exact(&mut greeting).unwrap();
+        stream.read_exact(&mut greeting)?;
         assert_eq!(&greeting[..16], b"NBDMAGICIHAVEOPT");
         // Fixed newstyle, no zeroes; NBD_OPT_EXPORT_NAME of the default export.
-        stream.write_all(&3u32.to_be_bytes()).unwrap();
-        stream.write_all(b"IHAVEOPT\0\0\0\x01\0\0\0\0").unwrap();
+        stream.write_all(&3u32.to_be_bytes())?;
+        stream.write_all(b"IHAVEOPT\0\0\0\x01\0\0\0\0")?;
         let mut export = [0; 10];
-        stream.read_exact(&mut export).unwrap();
-        Self { stream }
+        stream.read_exact(&mut export)?;
+        Ok(Self { stream })
     }
 
     fn send(&mut self, kind: u16, handle: u64, offset: u64, length: u32, data: &[u8]) -> std::io::Result<()> {
