@@ -196,7 +196,7 @@ fn cut(folder: &Path, file: &str, bytes: u64, records: usize, done: &mut Vec<Str
     std::fs::hard_link(&path, &aside).or_else(|_| std::fs::copy(&path, &aside).map(drop)).map_err(|e| io(&aside, e))?;
     write_whole(folder, file, &whole)?;
     let name = aside.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned());
-    done.push(format!("{file}: kept {records} records, up to byte {bytes}; as it was it is now {name}"));
+    done.push(format!("{file}: kept {records} records, up to byte {bytes}; the whole file is now {name}"));
     Ok(())
 }
 

@@ -65,7 +65,11 @@ fn present(checked: &Checked) -> Document {
     let line = if checked.whole {
         LeadLine::words("WHOLE", Tone::Good, "the card can be used")
     } else {
-        let text = format!("{}; --repair goes on with what is whole", damaged.join(", "));
+        // A damaged state or profile is replaced by nothing.
+        let helps =
+            checked.repaired.is_empty() && !damaged.iter().any(|file| ["card.state", "profile.toml"].contains(file));
+        let hint = if helps { "; --repair goes on with what is whole, where it can" } else { "" };
+        let text = format!("{}{hint}", damaged.join(", "));
         LeadLine::words("DAMAGED", Tone::Bad, text)
     };
     document.lead = Some(Lead { lines: vec![line], ..Lead::default() });

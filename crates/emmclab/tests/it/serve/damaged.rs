@@ -49,7 +49,7 @@ fn a_flipped_bit_in_the_journal_is_refused_and_repaired() {
     assert!(found.contains("DAMAGED") && found.contains("intact ones follow"), "{found}");
     assert!(bytes == std::fs::read(&journal).unwrap(), "looking changes nothing");
     let found = said(&card, &["--repair"], 0);
-    assert!(found.contains("as it was it is now card.journal.damaged") && found.contains("WHOLE"), "{found}");
+    assert!(found.contains("the whole file is now card.journal.damaged") && found.contains("WHOLE"), "{found}");
     assert!(bytes == std::fs::read(card.join("card.journal.damaged")).unwrap());
     // The first writes are there, the last are not.
     let server = Server::start(&card);
