@@ -35,7 +35,21 @@ for options in '' --full; do
     done
 done
 
-# dd writes into /dev/null too: two more events for each read. A program that looks at its clock in steps, as fio does at
-# its jobs, hides the cost.
-/guest/emmclab trace record --measure-overhead --force -o /tmp/recording.dat -- \
-    dd if=$card of=/dev/null bs=4k iflag=direct count=4096 2>/dev/null || fail '--measure-overhead'
+# Its own measurement, beside what fio says of the very same runs: one that fills caches, then without and with in turns.
+measure() {
+    /guest/emmclab trace record --measure-overhead --force -o /tmp/recording.dat -- "$@" 2>/dev/null || fail '--measure-overhead'
+}
+cat >/tmp/load <<'END'
+fio --name=load --filename=/dev/mmcblk0 --size=128m --io_size=16m --rw=randread --bs=4k --direct=1 --ioengine=psync \
+    --randseed=7 --clocksource=clock_gettime --output-format=terse --terse-version=3 --output=/tmp/run && cat /tmp/run >>/tmp/runs
+END
+measure sh /tmp/load
+# Terse fields: KiB and ms of reads.
+awk -F ';' '{ iops[NR] = $6 / 4 * 1000 / $9 }
+    END { for (run = 3; run < NR; run += 2) { sum += log(iops[run] / sqrt(iops[run - 1] * iops[run + 1])); rounds++ }
+        printf "fio in these runs: %.2f %% fewer IOPS, %d rounds\n", 100 * (1 - exp(sum / rounds)), rounds }' /tmp/runs
+# For a time instead of an amount of work.
+measure fio --name=load --filename=$card --size=128m --time_based --runtime=1 --rw=randread --bs=4k --direct=1 --ioengine=psync \
+    --randseed=7 --clocksource=clock_gettime
+# dd's own writes into /dev/null have two more events for each read.
+measure dd if=$card of=/dev/null bs=4k iflag=direct count=4096

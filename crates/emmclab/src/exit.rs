@@ -1,4 +1,5 @@
-//! Exit codes: 0 good, 1 findings, 2 usage or unreadable input, 3 not supported or unknown, 4 refused for safety.
+//! Exit codes: 0 good, 1 findings, 2 usage or unreadable input, 3 not supported or unknown, 4 refused for safety; of a
+//! program that is run for the user, its own.
 
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -20,8 +21,8 @@ pub(crate) enum Exit {
     Refused,
     /// A monitoring plugin's code: 0 OK, 1 WARNING, 2 CRITICAL, 3 UNKNOWN.
     Nagios(u8),
-    /// The exit status of the script of `lab run`.
-    #[cfg(feature = "serve")]
+    /// The exit status of the script of `lab run`, or of the command of `trace record`.
+    #[cfg(any(feature = "serve", feature = "trace"))]
     Script(u8),
 }
 
@@ -34,7 +35,7 @@ impl From<Exit> for ExitCode {
             Exit::Unknown => 3,
             Exit::Refused => 4,
             Exit::Nagios(code) => code,
-            #[cfg(feature = "serve")]
+            #[cfg(any(feature = "serve", feature = "trace"))]
             Exit::Script(status) => status,
         })
     }
@@ -128,6 +129,10 @@ pub(crate) fn report(error: &anyhow::Error, output: &Output) -> ExitCode {
     output.error(&one_line(error));
     if error.is::<Refused>() {
         return Exit::Refused.into();
+    }
+    #[cfg(feature = "trace")]
+    if let Some(error) = error.downcast_ref::<crate::commands::trace::CannotRun>() {
+        return Exit::Script(error.code()).into();
     }
     match error.downcast_ref::<SourceError>() {
         Some(SourceError::Unsupported { .. }) => Exit::Unknown.into(),

@@ -5,6 +5,8 @@
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+#[cfg(feature = "trace")]
+use std::sync::atomic::AtomicUsize;
 
 use anyhow::Context;
 use signal_hook::consts::{
@@ -26,6 +28,17 @@ pub(crate) fn stop_by_signal(stop: &Arc<AtomicBool>) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// Keeps the number of such a signal when one comes; 0 until then.
+///
+/// Errors: those of the kernel.
+#[cfg(feature = "trace")]
+pub(crate) fn keep_signal(last: &Arc<AtomicUsize>) -> anyhow::Result<()> {
+    for signal in ending() {
+        signal_hook::flag::register_usize(signal, Arc::clone(last), signal as usize).context("signals")?;
+    }
+    Ok(())
+}
+
 /// Wakes a thread at such a signal and at the end of a child: a recorder that looked again and again would be work on
 /// the processors that it records.
 #[cfg(feature = "trace")]
@@ -33,7 +46,7 @@ pub(crate) struct Wakes(std::os::unix::net::UnixStream);
 
 #[cfg(feature = "trace")]
 impl Wakes {
-    /// From now on, and after [`stop_by_signal`], whose flag is set when a signal wakes.
+    /// From now on, and after [`stop_by_signal`] or [`keep_signal`], whose flag is set when a signal wakes.
     ///
     /// Errors: those of the kernel.
     pub(crate) fn new() -> anyhow::Result<Self> {

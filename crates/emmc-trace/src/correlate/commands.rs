@@ -4,7 +4,7 @@
 //! task of the queue's slot for commands), a discard CMD35, CMD36 and CMD38. Without a command queue a write ends with
 //! the CMD13 that finds the card ready, after `mmc_request_done`, if an earlier one found it busy.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use emmc_units::Nanos;
 
@@ -23,6 +23,8 @@ const SLOWEST: usize = 16;
 /// Commands in progress on a controller.
 const RUNNING_MAX: usize = 256;
 const HOSTS_MAX: usize = 16;
+/// Tasks of a controller that are known by their address: a queue has 32, each partition of a card one of its own.
+const TASKS_MAX: usize = 1024;
 /// The major number of MMC devices.
 pub(crate) const MMC_MAJOR: u32 = 179;
 
@@ -61,6 +63,8 @@ struct Host {
     /// The last interrupt of a queue, and its processor.
     interrupt: Option<(Nanos, u32)>,
     ends: Ends,
+    /// Addresses of tasks that began.
+    tasks: HashSet<u64, Mixer>,
     /// From issue to start of the last task whose start came in time.
     lead: Option<Nanos>,
 }
@@ -122,6 +126,7 @@ impl Commands {
             (host.last, host.busy.running) = (None, 0);
             host.running.clear();
             host.ends.clear();
+            host.tasks.clear();
         }
         self.early = 0;
     }
@@ -183,6 +188,9 @@ impl Commands {
             }
         }
         host.queues |= mmc.opcode == 0;
+        if matches!(mmc.opcode, 0 | 6) && host.tasks.len() < TASKS_MAX {
+            host.tasks.insert(mmc.request);
+        }
         let busy = host.busy.until(event.at);
         if let Some(open) = running.of.and_then(|of| table.get(of)) {
             open.begin(&running.command, busy);
@@ -233,6 +241,10 @@ impl Commands {
             }
             let hardware = begin(open.op, open.pid, open.issued);
             open.hardware.get_or_insert(hardware);
+        } else if !early.is_again {
+            // No request says that it was in progress at that end, which may be of a task before the recording.
+            unpaired.commands_without_start += 1;
+            return false;
         } else if !self.devices.is_empty() {
             unpaired.commands_without_request += 1;
         }
@@ -246,7 +258,10 @@ impl Commands {
             host.queues |= mmc.opcode == 0;
             host.busy.add(command.at, Nanos(command.at.0.saturating_add(command.took.0)));
         }
-        self.note(&command);
+        if command.op.is_some() {
+            // Without a request nothing says how long it took.
+            self.note(&command);
+        }
         true
     }
 
@@ -286,7 +301,9 @@ impl Commands {
             if mmc.opcode == 0 || (mmc.opcode == 6 && host.queues) {
                 let interrupt = host.interrupt.filter(|(_, cpu)| *cpu == event.cpu).map(|(at, _)| at);
                 let before = host.ends.len();
-                unpaired.commands_without_start += host.ends.keep(Early { at: event.at, interrupt, done: *mmc });
+                let is_again = host.tasks.contains(&mmc.request);
+                let early = Early { at: event.at, interrupt, is_again, done: *mmc };
+                unpaired.commands_without_start += host.ends.keep(early);
                 self.early = self.early + host.ends.len() - before;
             } else {
                 unpaired.commands_without_start += 1;

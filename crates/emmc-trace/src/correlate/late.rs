@@ -20,6 +20,9 @@ pub(super) struct Early {
     pub(super) at: Nanos,
     /// The interrupt whose handler ended it.
     pub(super) interrupt: Option<Nanos>,
+    /// The same task began before in the recording: it began again, and that start is not recorded yet. Else it may
+    /// have begun before the recording.
+    pub(super) is_again: bool,
     pub(super) done: MmcEvent,
 }
 

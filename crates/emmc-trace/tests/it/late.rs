@@ -138,3 +138,74 @@ fn a_flush_may_complete_before_its_start() {
     assert_eq!((correlator.unpaired, correlator.commands().started_late), (Unpaired::default(), 1));
     assert_eq!(all.iter().map(card_us).map(|(_, issue, card)| (issue, card)).collect::<Vec<_>>(), [(4, 6), (4, 56)]);
 }
+
+/// Without events of the block layer nothing says whether an end without a start is of the next start: only the end of a
+/// task that began before in the recording is.
+#[test]
+fn an_end_from_before_the_recording_is_of_no_later_start() {
+    let text = format!(
+        "90 0 {}
+         100 7 {}
+         200 0 {}
+         300 7 {}
+         390 0 {}",
+        done(0, "a"),
+        start(0, 8, 8, "a"),
+        done(0, "a"),
+        start(0, 8, 16, "a"),
+        done(0, "a"),
+    );
+    let (_, correlator) = requests(&ftrace(&text));
+    let commands = correlator.commands();
+    assert_eq!(correlator.unpaired, Unpaired { commands_without_start: 1, ..Unpaired::default() });
+    assert_eq!((commands.count, commands.started_late, commands.busy_ns()), (2, 0, 190_000));
+    assert_eq!(commands.sizes.get(&(false, 8)), Some(&(2, 190_000)));
+}
+
+/// A task that ends twice began in between. How long it took is not known.
+#[test]
+fn a_late_start_without_a_request_has_no_time() {
+    let text = format!(
+        "100 7 {}
+         200 0 {}
+         300 0 {}
+         310 7 {}
+         400 7 {}
+         490 0 {}",
+        start(0, 8, 8, "a"),
+        done(0, "a"),
+        done(0, "a"),
+        start(0, 8, 16, "a"),
+        start(0, 8, 24, "a"),
+        done(0, "a"),
+    );
+    let (_, correlator) = requests(&ftrace(&text));
+    let commands = correlator.commands();
+    assert_eq!(correlator.unpaired, Unpaired::default());
+    assert_eq!((commands.count, commands.started_late), (3, 1));
+    assert_eq!(commands.sizes.get(&(false, 8)), Some(&(2, 190_000)));
+    assert!(commands.slowest().iter().all(|command| command.took.0 > 0), "{:?}", commands.slowest());
+}
+
+/// The same beside a device with requests of other tasks: an end from before the recording is of none of them.
+#[test]
+fn an_old_end_beside_requests_is_of_no_later_start() {
+    let text = format!(
+        "80 0 block_rq_issue: 179,0 R 4096 () 80 + 8 [x]
+         84 7 {}
+         90 0 {}
+         100 7 {}
+         180 0 {}
+         185 0 block_rq_complete: 179,0 R () 80 + 8 [0]
+         200 0 {}",
+        start(0, 8, 80, "b"),
+        done(0, "a"),
+        start(0, 8, 8, "a"),
+        done(0, "b"),
+        done(0, "a"),
+    );
+    let (all, correlator) = requests(&ftrace(&text));
+    assert_eq!((all.len(), correlator.commands().started_late), (1, 0));
+    let expected = Unpaired { commands_without_start: 1, commands_without_request: 1, ..Unpaired::default() };
+    assert_eq!((correlator.unpaired, card_us(&all[0])), (expected, (80, 4, 96)));
+}

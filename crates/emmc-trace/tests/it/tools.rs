@@ -1,7 +1,8 @@
 //! The field's own tools, run on the same recordings: trace-cmd, blkparse and btt. Skipped with a message where they
 //! are missing.
 //!
-//! `EMMCLAB_RECORDING=FILE` adds a `trace.dat` of one's own to the comparison with trace-cmd.
+//! `EMMCLAB_RECORDING=FILE` adds a `trace.dat` of one's own to the comparison with trace-cmd, `EMMCLAB_BLKTRACE="NAME.0
+//! NAME.1"` files of blktrace to the one with btt: of one device, without merges.
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
@@ -133,22 +134,41 @@ fn totals_are_those_of_issue_and_completion_in_the_text() {
     }
 }
 
-/// The latencies that btt writes for each request, to its last digit, and its counts of bios and issues.
+/// Recordings of blktrace: files of each processor.
+fn processors() -> Vec<Vec<Vec<u8>>> {
+    let own = std::env::var("EMMCLAB_BLKTRACE").ok().map(|paths| {
+        let content = |path: &str| std::fs::read(path).unwrap_or_else(|error| panic!("{path}: {error}"));
+        paths.split_whitespace().map(content).collect()
+    });
+    let stored = [0, 1].map(|cpu| bytes(&format!("blk_bread_131072.blktrace.{cpu}"))).to_vec();
+    own.into_iter().chain([stored]).collect()
+}
+
+/// The latencies that btt writes for each request, to its last digit, its means, and its counts of bios and issues.
 #[test]
 fn latencies_are_those_of_btt() {
+    for files in processors() {
+        if !agrees_with_btt(&files) {
+            return;
+        }
+    }
+}
+
+/// Whether btt is there.
+fn agrees_with_btt(files: &[Vec<u8>]) -> bool {
     let scratch = Scratch::new("btt");
-    let names = [0, 1].map(|cpu| format!("blk_bread_131072.blktrace.{cpu}"));
-    for name in &names {
-        std::fs::write(scratch.0.join(name), bytes(name)).unwrap();
+    for (cpu, content) in files.iter().enumerate() {
+        std::fs::write(scratch.0.join(format!("own.blktrace.{cpu}")), content).unwrap();
     }
-    if output("blkparse", &scratch.0, &["-q", "-i", "blk_bread_131072", "-d", "bin", "-O"]).is_none() {
-        return;
+    if output("blkparse", &scratch.0, &["-q", "-i", "own", "-d", "bin", "-O"]).is_none() {
+        return false;
     }
-    let Some(text) = output("btt", &scratch.0, &["-i", "bin", "-l", "d2c", "-q", "q2c", "-z", "q2d"]) else { return };
-    let inputs = names.iter().map(|name| input(name, bytes(name))).collect();
+    let tools = ["-i", "bin", "-l", "d2c", "-q", "q2c", "-z", "q2d"];
+    let Some(text) = output("btt", &scratch.0, &tools) else { return false };
+    let inputs = files.iter().enumerate().map(|(cpu, content)| input(&format!("own.blktrace.{cpu}"), content.clone()));
     let (mut correlator, mut all) = (Correlator::default(), Vec::new());
     let (mut queued, mut issues) = (0u64, 0u64);
-    open(inputs).unwrap().events.run(|event| {
+    open(inputs.collect()).unwrap().events.run(|event| {
         if let What::Block(block) = event.what {
             queued += u64::from(block.action == emmc_trace::Action::Queue);
             issues += u64::from(block.action == emmc_trace::Action::Issue);
@@ -156,21 +176,33 @@ fn latencies_are_those_of_btt() {
         correlator.take(event, &mut |request: &Request| all.push(*request));
     });
     assert!(all.len() > 10 && all.iter().all(|request| request.bios.0 == 0));
-    let seconds = |ns: u64| format!("{:.6}", ns as f64 / 1e9);
+    let device = all[0].device;
+    assert!(all.iter().all(|request| request.device == device), "of several devices");
     let since = |from: emmc_units::Nanos, to: emmc_units::Nanos| to.0 - from.0;
     for (kind, of) in [
         ("d2c", (|one: &Request| (one.issued, one.completed)) as fn(&Request) -> _),
         ("q2c", |one| (one.queued.unwrap(), one.completed)),
         ("q2d", |one| (one.queued.unwrap(), one.issued)),
     ] {
-        let file = scratch.0.join(format!("{kind}_179,0_{kind}.dat"));
+        let name = format!("{kind}_{},{}_{kind}.dat", device >> 20, device & 0xf_ffff);
+        let file = scratch.0.join(name);
         let written = std::fs::read_to_string(&file).unwrap_or_else(|error| panic!("{}: {error}", file.display()));
         let latency = |line: &str| line.split_whitespace().nth(1).unwrap().to_string();
         let mut theirs: Vec<String> = written.lines().filter(|line| !line.trim().is_empty()).map(latency).collect();
-        let mut own: Vec<String> = all.iter().map(of).map(|(from, to)| seconds(since(from, to))).collect();
+        let own: Vec<u64> = all.iter().map(of).map(|(from, to)| since(from, to)).collect();
+        let mut printed: Vec<String> = own.iter().map(|ns| format!("{:.6}", *ns as f64 / 1e9)).collect();
         theirs.sort();
-        own.sort();
-        assert_eq!(own, theirs, "{kind}");
+        printed.sort();
+        assert_eq!(printed, theirs, "{kind}");
+        // `D2C   0.000004116   0.000146655   0.004021121   4096` of its table of all devices.
+        let heading = kind.to_uppercase();
+        if let Some(row) = text.lines().find(|line| line.split_whitespace().next() == Some(&heading)) {
+            let theirs: Vec<&str> = row.split_whitespace().skip(1).collect();
+            let seconds = |ns: u64| format!("{}.{:09}", ns / 1_000_000_000, ns % 1_000_000_000);
+            let (least, most) = (*own.iter().min().unwrap(), *own.iter().max().unwrap());
+            let mean = format!("{:.9}", own.iter().sum::<u64>() as f64 / own.len() as f64 / 1e9);
+            assert_eq!(theirs, [seconds(least), mean, seconds(most), own.len().to_string()], "{kind}");
+        }
     }
     // `(179,  0) |       29       27     1.1 | ...` of its section about merges.
     let (_, merges) = text.split_once("Device Merge Information").unwrap();
@@ -178,4 +210,5 @@ fn latencies_are_those_of_btt() {
     let counts: Vec<u64> =
         row.split('|').nth(1).unwrap().split_whitespace().take(2).map(|count| count.parse().unwrap()).collect();
     assert_eq!(counts, [queued, issues]);
+    true
 }

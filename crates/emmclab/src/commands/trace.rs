@@ -3,17 +3,17 @@
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
+use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
-use std::process::Command;
+use std::process::Stdio;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, ensure};
-use emmc_linux::tracefs::Recorder;
+use emmc_linux::tracefs::{Recorder, Saved};
 use emmc_trace::result::Analysis;
 use emmc_trace::{Input, Storage, analyse, open};
-use rustix::process::Signal;
 use serde::Serialize;
 
 use crate::CommandResult;
@@ -31,7 +31,12 @@ pub(crate) mod compare;
 pub(crate) mod export;
 mod live;
 pub(crate) mod overhead;
+mod pace;
+mod program;
 pub(crate) mod who;
+
+pub(crate) use self::program::CannotRun;
+use self::program::{Program, Signals};
 
 pub(crate) const SCHEMA: &str = "emmclab.trace-analyse/1";
 pub(crate) const RECORD_SCHEMA: &str = "emmclab.trace-record/1";
@@ -74,14 +79,16 @@ pub(crate) struct RecordedFile {
     missing: Vec<String>,
     /// The exit code of the command, if it ended by itself.
     command_exit: Option<i32>,
+    /// The signal that ended the command, or this recording.
+    ended_by_signal: Option<i32>,
 }
 
 fn record(args: &TraceRecordArgs, output: &mut Output) -> CommandResult {
     if args.at_boot {
         return boot::at_boot(args, output);
     }
-    let stop = Arc::new(AtomicBool::new(false));
     if args.live {
+        let stop = Arc::new(AtomicBool::new(false));
         signals::stop_by_signal(&stop)?;
         return live::run(args, &stop, output);
     }
@@ -96,28 +103,32 @@ fn record(args: &TraceRecordArgs, output: &mut Output) -> CommandResult {
     if args.from_boot {
         return boot::from_boot(args, output);
     }
-    signals::stop_by_signal(&stop)?;
+    let signals = Signals::new()?;
     if args.measure_overhead {
-        return overhead::run(args, &stop, output);
+        return overhead::run(args, &signals, output);
     }
+    record_now(args, &name, &signals, output)
+}
+
+/// Records until the command ends, the time is over, or a signal comes.
+fn record_now(args: &TraceRecordArgs, name: &str, signals: &Signals, output: &mut Output) -> CommandResult {
     let recorder = Recorder::new(args.recorded(), args.buffer.0)?;
     let began = Instant::now();
     recorder.start()?;
-    let command_exit = wait(args, &stop, began)?;
+    let time = args.time.or(args.command.is_empty().then_some(DEFAULT_TIME));
+    let until = time.map(|time| began + time);
+    let (mut program, mut status) = (None, None);
+    if args.command.is_empty() {
+        signals.wait_until(until)?;
+    } else {
+        status = program.insert(Program::start(&args.command, Stdio::inherit())?).wait(signals, until)?;
+    }
+    let signal = signals.last();
     let duration_s = began.elapsed().as_secs_f64();
-    let cannot = || format!("{name}: cannot write");
-    let mut file = File::create(&args.output).with_context(cannot)?;
-    let saved = match recorder.save(&mut file) {
-        Ok(saved) => saved,
-        Err(error) => {
-            // A part of a recording is no recording.
-            drop(std::fs::remove_file(&args.output));
-            return Err(error.into());
-        }
-    };
+    let saved = save(&recorder, &args.output)?;
     let cost = |event_ns: f64| (saved.events + saved.lost) as f64 * event_ns / duration_s / 1e7;
     let recorded = RecordedFile {
-        file: name,
+        file: name.into(),
         file_bytes: saved.bytes,
         duration_s,
         events: saved.events,
@@ -125,10 +136,33 @@ fn record(args: &TraceRecordArgs, output: &mut Output) -> CommandResult {
         event_ns: recorder.event_ns,
         cost_percent: recorder.event_ns.map(cost),
         missing: recorder.missing.clone(),
-        command_exit,
+        command_exit: status.and_then(|status| status.code()),
+        ended_by_signal: signal.map(i32::from).or(status.and_then(|status| status.signal())),
     };
     drop(recorder);
-    print_recorded(&recorded, output)
+    let exit = print_recorded(&recorded, output)?;
+    let Some(program) = program else { return Ok(exit) };
+    if status.is_none() {
+        program.end(signals)?;
+    }
+    // A command has its own exit code: what was lost is in what is printed.
+    Ok(match (signal, status) {
+        (Some(signal), _) => program::by_signal(signal),
+        (None, Some(status)) => program::exit(status),
+        (None, None) => exit,
+    })
+}
+
+/// Ends the recording and writes it.
+fn save(recorder: &Recorder, path: &Path) -> anyhow::Result<Saved> {
+    let mut file = File::create(path).with_context(|| format!("{}: cannot write", path.display()))?;
+    recorder
+        .save(&mut file)
+        .inspect_err(|_| {
+            // A part of a recording is no recording.
+            drop(std::fs::remove_file(path));
+        })
+        .map_err(Into::into)
 }
 
 fn print_recorded(recorded: &RecordedFile, output: &mut Output) -> CommandResult {
@@ -151,33 +185,6 @@ fn said(recorded: &RecordedFile, output: &mut Output) -> anyhow::Result<()> {
         output.said(&format!("this kernel does not have: {}", missing.join(", ")))?;
     }
     output.said(&format!("emmclab trace analyse {file} reports where the time went"))
-}
-
-/// Until the command ends, the time is over, or a signal comes.
-fn wait(args: &TraceRecordArgs, stop: &AtomicBool, began: Instant) -> anyhow::Result<Option<i32>> {
-    let time = args.time.or(args.command.is_empty().then_some(DEFAULT_TIME));
-    let is_over = || stop.load(Ordering::Relaxed) || time.is_some_and(|time| began.elapsed() >= time);
-    let left = || time.map(|time| time.saturating_sub(began.elapsed()));
-    let wakes = signals::Wakes::new()?;
-    let Some((program, rest)) = args.command.split_first() else {
-        while !is_over() {
-            wakes.wait(left())?;
-        }
-        return Ok(None);
-    };
-    let spawned = Command::new(program).args(rest).spawn();
-    let mut child = spawned.with_context(|| format!("{}: cannot run", program.to_string_lossy()))?;
-    loop {
-        if let Some(status) = child.try_wait()? {
-            return Ok(status.code());
-        }
-        if is_over() {
-            // The recording is over; the command is asked to end too.
-            let _ = rustix::process::kill_process(rustix::process::Pid::from_child(&child), Signal::TERM);
-            return Ok(None);
-        }
-        wakes.wait(left())?;
-    }
 }
 
 /// Until this instant, or a signal; a signal is seen soon, and an idle board is woken twice a second only.

@@ -80,6 +80,70 @@ fn a_signal_ends_the_recording_and_leaves_nothing_behind() {
     emmclab(["trace", "analyse", &file.display().to_string(), "--json"]).json()["events"].as_u64().unwrap();
 }
 
+/// As `time` and `timeout` have it.
+#[test]
+fn the_exit_code_is_the_one_of_the_command() {
+    let folder = scratch("trace_exit");
+    let name = folder.join("t.dat").display().to_string();
+    let record =
+        |command: &[&str]| emmclab(["trace", "record", "--force", "-o", &name, "--json", "--"].iter().chain(command));
+    if !can_record() {
+        return;
+    }
+    for (script, code, exit, signal) in [
+        ("exit 0", 0, Some(0), None),
+        ("exit 1", 1, Some(1), None),
+        ("exit 77", 77, Some(77), None),
+        ("kill -KILL $$", 137, None, Some(9)),
+        ("kill -TERM $$", 143, None, Some(15)),
+    ] {
+        let recorded = record(&["sh", "-c", script]).exits(code).json();
+        let found = (recorded["command_exit"].as_i64(), recorded["ended_by_signal"].as_i64());
+        assert_eq!(found, (exit, signal), "{script}");
+        std::fs::remove_file(&name).unwrap();
+    }
+    let folder = folder.display().to_string();
+    for (program, code) in [("/nonexistent/program", 127), (folder.as_str(), 126)] {
+        let refused = record(&[program]).exits(code).stderr;
+        assert!(refused.contains("cannot run") && refused.lines().count() == 1, "{refused}");
+        assert!(!Path::new(&name).exists(), "a recording of nothing");
+    }
+    // The time that was asked for is over: that is no failure, and the command is asked to end.
+    let recorded = record_for(&name, "100ms", &["sleep", "3600"]).exits(0).json();
+    assert!(recorded["command_exit"].is_null() && recorded["ended_by_signal"].is_null(), "{recorded}");
+}
+
+fn record_for(name: &str, time: &str, command: &[&str]) -> crate::support::Run {
+    emmclab(["trace", "record", "--force", "-o", name, "--json", "--for", time, "--"].iter().chain(command))
+}
+
+/// Ctrl-C and SIGTERM: the command ends before the recorder does, the recording is kept, and the code says which.
+#[test]
+fn a_signal_ends_the_command_too() {
+    if !can_record() {
+        return;
+    }
+    let folder = scratch("trace_signal_command");
+    for (signal, code) in [(Signal::INT, 130), (Signal::TERM, 143)] {
+        let (file, ready) = (folder.join(format!("{code}.dat")), folder.join(format!("{code}.ready")));
+        let mut recording = command();
+        // The shell's number stays the one of `sleep`.
+        let script = "echo $$ >\"$0.part\" && mv \"$0.part\" \"$0\" && exec sleep 3600";
+        recording.args(["trace", "record", "-o"]).arg(&file).args(["--", "sh", "-c", script]).arg(&ready);
+        let mut child = recording.stdout(Stdio::null()).spawn().unwrap();
+        while !ready.exists() {
+            assert!(child.try_wait().unwrap().is_none(), "it ended by itself");
+            std::thread::yield_now();
+        }
+        kill_process(Pid::from_child(&child), signal).unwrap();
+        assert_eq!(child.wait().unwrap().code(), Some(code));
+        assert!(!instance(&child).exists());
+        let sleep = std::fs::read_to_string(&ready).unwrap();
+        assert!(!Path::new("/proc").join(sleep.trim()).exists(), "the command goes on");
+        emmclab(["trace", "analyse", &file.display().to_string(), "--json"]).json()["events"].as_u64().unwrap();
+    }
+}
+
 #[test]
 fn an_abandoned_instance_is_removed() {
     if !can_record() {

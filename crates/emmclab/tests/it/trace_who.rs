@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use crate::support::loops::Loop;
 use crate::support::{emmclab, is_root, save, scratch, skip, testdata};
 
 /// A thread writes 300 bytes into a file by the page cache and waits 2.1 ms for its fsync; in ftrace's text.
@@ -124,9 +125,35 @@ fn the_overhead_is_measured_in_turns() {
     let found = emmclab(args.into_iter().chain(dd)).exits(0).json();
     assert_eq!((found["rounds"].as_u64(), found["interval"].is_object()), (Some(10), true));
     assert!(found["events"].as_f64().unwrap() >= 40.0, "20 writes have 40 events: {found}");
+    assert!(found["requests"].is_null(), "20 requests have no rate: {found}");
+    assert!(found["spread"]["low"].as_f64().unwrap() <= found["overhead_percent"].as_f64().unwrap(), "{found}");
     emmclab(["trace", "analyse", &file, "--json"]).json()["events"].as_u64().unwrap();
     let failed = emmclab(["trace", "record", "--measure-overhead", "--force", "-o", &file, "--", "false"]).exits(2);
     assert!(failed.stderr.contains("a command that fails has no time to compare"), "{}", failed.stderr);
+}
+
+/// Of a command that also does nothing for some time, the requests' rate counts.
+#[test]
+fn the_overhead_is_the_one_of_the_requests() {
+    if !can_record() {
+        return;
+    }
+    let Some(disk) = Loop::new("overhead_disk", 64 << 20) else { return };
+    let file = scratch("overhead_requests").join("t.dat").display().to_string();
+    let script = format!("sleep 0.1; dd if={} of=/dev/null bs=4k iflag=direct status=none; sleep 0.1", disk.path);
+    let args = ["trace", "record", "--measure-overhead", "--rounds", "3", "--force", "-o", &file];
+    let run = |more: &[&str]| emmclab(args.iter().chain(more).chain(&["--", "sh", "-c", &script])).exits(0);
+    let found = run(&["--json"]).json();
+    let requests = &found["requests"];
+    let number = |key: &str| requests[key].as_f64().unwrap_or_else(|| panic!("{key}: {found}"));
+    assert_eq!(requests["disk"], disk.name());
+    assert!(number("count") >= 16384.0, "{requests}");
+    // The pauses are in the time of the command, and not in the rate.
+    let all = number("count") / found["without_s"].as_f64().unwrap();
+    assert!(number("without_per_s") > all, "{found}");
+    assert!(number("fewer_percent") <= requests["spread"]["high"].as_f64().unwrap(), "{requests}");
+    assert!(requests["interval"].is_null(), "3 rounds have no interval: {requests}");
+    run(&[]).says(&["fewer IOPS (single rounds", "requests/s without"]);
 }
 
 #[test]

@@ -177,6 +177,7 @@ pub(super) fn from_boot(args: &TraceRecordArgs, output: &mut Output) -> CommandR
         cost_percent: None,
         missing: recording.missing().to_vec(),
         command_exit: None,
+        ended_by_signal: None,
     };
     recording.end()?;
     super::print_recorded(&found, output)
