@@ -46,8 +46,8 @@ END
 measure sh /tmp/load
 # Terse fields: KiB and ms of reads.
 awk -F ';' '{ iops[NR] = $6 / 4 * 1000 / $9 }
-    END { for (run = 3; run < NR; run += 2) { sum += log(iops[run] / sqrt(iops[run - 1] * iops[run + 1])); rounds++ }
-        printf "fio in these runs: %.2f %% fewer IOPS, %d rounds\n", 100 * (1 - exp(sum / rounds)), rounds }' /tmp/runs
+    END { for (run = 3; run < NR; run += 2) { sum += iops[run] / (iops[run - 1] + iops[run + 1]) * 2; rounds++ }
+        printf "fio in these runs: %.2f %% fewer IOPS, %d rounds\n", 100 * (1 - sum / rounds), rounds }' /tmp/runs
 # For a time instead of an amount of work.
 measure fio --name=load --filename=$card --size=128m --time_based --runtime=1 --rw=randread --bs=4k --direct=1 --ioengine=psync \
     --randseed=7 --clocksource=clock_gettime

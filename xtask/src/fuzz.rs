@@ -9,6 +9,8 @@ use crate::metadata;
 
 /// Targets that read whole files: every file of testdata is a seed for them.
 const FED_WITH_FILES: [&str; 4] = ["source", "vendor_text", "mmc_utils_text", "uboot_text"];
+/// Those that read recordings have the real ones.
+const READS_RECORDINGS: &str = "trace_";
 
 /// Runs each target, or those named, for `seconds`; prints the missing tools if it cannot.
 pub(crate) fn run(seconds: u32, only: &[&str]) -> anyhow::Result<()> {
@@ -34,6 +36,8 @@ pub(crate) fn run(seconds: u32, only: &[&str]) -> anyhow::Result<()> {
         let mut folders = vec![corpus];
         if FED_WITH_FILES.contains(&target) {
             folders.extend(seeds(&root)?);
+        } else if target.starts_with(READS_RECORDINGS) {
+            folders.push(root.join("testdata/traces"));
         }
         let mut command = cargo(&["run", target]);
         command.args(&folders).args(["--", &format!("-max_total_time={seconds}"), "-verbosity=0", "-print_funcs=0"]);

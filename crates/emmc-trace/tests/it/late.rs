@@ -139,8 +139,8 @@ fn a_flush_may_complete_before_its_start() {
     assert_eq!(all.iter().map(card_us).map(|(_, issue, card)| (issue, card)).collect::<Vec<_>>(), [(4, 6), (4, 56)]);
 }
 
-/// Without events of the block layer nothing says whether an end without a start is of the next start: only the end of a
-/// task that began before in the recording is.
+/// Without events of the block layer nothing says whether an end without a start is of the next start: only the end of
+/// a task that began before in the recording is.
 #[test]
 fn an_end_from_before_the_recording_is_of_no_later_start() {
     let text = format!(

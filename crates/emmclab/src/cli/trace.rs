@@ -47,7 +47,7 @@ pub(crate) struct TraceRecordArgs {
     /// How often --live prints
     #[arg(long, value_name = "TIME", default_value = "2s", value_parser = time)]
     pub(crate) every: Duration,
-    /// Run COMMAND with and without recording in turns, and report how much longer it takes
+    /// Run COMMAND with and without recording in turns, and report how many fewer IOPS it has
     #[arg(long, requires = "command", conflicts_with_all = ["live", "time"])]
     pub(crate) measure_overhead: bool,
     /// Runs with recording of --measure-overhead; a confidence interval needs 10
@@ -74,7 +74,7 @@ pub(crate) struct TraceRecordArgs {
     /// Save the recording that these parameters made of this boot, and end it
     #[arg(long, conflicts_with_all = ["live", "measure_overhead", "command", "time", "at_boot", "full"])]
     pub(crate) from_boot: bool,
-    /// Record while this command runs
+    /// Record while this command runs; the exit code is the command's
     #[arg(last = true, value_name = "COMMAND")]
     pub(crate) command: Vec<OsString>,
 }

@@ -211,7 +211,7 @@ fn said(found: &Overhead, output: &mut Output) -> anyhow::Result<()> {
         output.said(&format!(
             "{disk}: {without_per_s:.0} requests/s without, {with_per_s:.0} with recording, {count:.0} a run"
         ))?;
-        output.said(&format!("the whole command: {overhead_percent:.2} % longer, its start and end included"))?;
+        output.said(&format!("the whole command, its start and end included: {overhead_percent:+.2} % of its time"))?;
     } else {
         let range = range(found.interval, found.spread);
         output

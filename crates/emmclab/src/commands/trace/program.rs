@@ -1,7 +1,7 @@
 //! The command of `trace record`: how it is started and ended, and the exit code for it.
 //!
-//! As `time`, `env` and `timeout` have it: its own code, 128 and the signal that ended it, 127 if it does not exist, 126
-//! if it cannot be run.
+//! As `time`, `env` and `timeout` have it: its own code, 128 and the signal that ended it, 127 if it does not exist,
+//! 126 if it cannot be run.
 
 use std::ffi::OsString;
 use std::fmt;
