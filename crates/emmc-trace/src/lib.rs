@@ -38,7 +38,7 @@ mod window;
 pub use analysis::{Needs, analyse, result};
 pub use blkparse::Blkparse;
 pub use blktrace::Blktrace;
-pub use correlate::{Command, Commands, Correlator, Counts, Device, Unpaired};
+pub use correlate::{Command, Commands, Correlator, Counts, Device, Idle, Unpaired};
 pub use event::{Action, BlockEvent, Event, File, FileWrite, Flags, Mark, MmcEvent, Op, Syscall, What};
 pub use export::{Timeline, TimelineWriter};
 pub use follow::{Selection, Survey, follow, parts, survey, thread};

@@ -28,6 +28,8 @@ mod trace_charts;
 #[cfg(feature = "trace")]
 mod trace_compare;
 #[cfg(feature = "trace")]
+mod trace_counts;
+#[cfg(feature = "trace")]
 mod trace_who;
 mod vendor;
 #[cfg(feature = "twin")]

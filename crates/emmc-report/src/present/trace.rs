@@ -31,7 +31,7 @@ pub fn trace(analysis: &Analysis) -> Document {
     if let Some(limit) = &analysis.limit {
         self::limit(limit, &mut document);
     }
-    parts(analysis, &mut document);
+    super::trace_counts::counts(analysis, &mut document);
     document
 }
 
@@ -326,64 +326,12 @@ fn limit(limit: &Limit, document: &mut Document) {
     document.section("limit", format!("The limit of {} of {bytes}, {}", limit.op, limit.mode)).push(rows);
 }
 
-/// Counts, devices, threads: detail.
-fn parts(analysis: &Analysis, document: &mut Document) {
-    let mut rows = vec![
-        KeyValue::new("bios", analysis.bios.to_string())
-            .note(format!("{} merged, {} split, {} requeues", analysis.merges, analysis.splits, analysis.requeues)),
-    ];
-    if let Some(commands) = &analysis.commands {
-        rows.push(KeyValue::new("MMC commands", commands.count.to_string()).note(format!(
-            "{} CMD13, {} queued tasks, {} errors; busy for {:.3} ms",
-            commands.polls, commands.queued_tasks, commands.errors, commands.busy_ms
-        )));
-    }
-    for device in &analysis.devices {
-        rows.push(KeyValue::new(format!("device {}", device.device), format!("{} requests", device.requests)).note(
-            format!("busy {:.1} %, depth {:.1}, at most {}", device.busy_percent, device.depth_mean, device.depth_max),
-        ));
-    }
-    for processor in &analysis.processors {
-        let busy = format!("{:.1} % busy", processor.busy_percent);
-        rows.push(KeyValue::new(format!("processor {}", processor.cpu), busy));
-    }
-    for row in &analysis.command_rows {
-        let op = if row.write { "write" } else { "read" };
-        let name = format!("{op} of {}", size(u64::from(row.blocks) * 512));
-        rows.push(KeyValue::new(name, format!("{} us", us(row.mean_us))).note(counted(row.count, "command")));
-    }
-    for stage in &analysis.stages {
-        let note = format!("{:.9} to {:.9} s, {} of them", stage.min_s, stage.max_s, stage.count);
-        rows.push(KeyValue::new(stage.name, format!("{:.9} s", stage.mean_s)).note(note));
-    }
-    document.section("counts", "Counts, and the stages of btt").push(rows);
-    let waiters: Vec<KeyValue> = analysis
-        .waiters
-        .iter()
-        .map(|waiter| {
-            let name = waiter.name.clone().unwrap_or_else(|| "?".into());
-            let moved = format!("{} written, {} read", size(waiter.written_bytes), size(waiter.read_bytes));
-            let note = format!("{} requests, {moved}", waiter.requests);
-            KeyValue::new(format!("{name} {}", waiter.pid), format!("{:.3} ms", waiter.waited_ms)).note(note)
-        })
-        .collect();
-    if !waiters.is_empty() {
-        document.section("waiters", "Time of requests by thread").push(waiters);
-    }
-    if !analysis.damage.is_empty() {
-        let section = document.section("damage", "Damage");
-        for damage in &analysis.damage {
-            section.note(Tone::Warn, damage.clone());
-        }
-    }
-}
-
 pub(super) fn kind(row: &SpanRow) -> String {
     if row.size_bytes == 0 { row.op.clone() } else { format!("{} {}", row.op, size(row.size_bytes)) }
 }
 
 /// With its plural.
-fn counted(count: u64, what: &str) -> String {
+pub(super) fn counted(count: u64, what: &str) -> String {
     if count == 1 { format!("1 {what}") } else { format!("{count} {what}s") }
 }
 

@@ -188,6 +188,11 @@ impl Group {
         (all && count > 0).then(|| [mean(before), mean(sum(3, 4)), mean(sum(4, 5))])
     }
 
+    /// The part of it behind other requests of the device. Unit: nanoseconds.
+    pub(super) fn waited_ns(&self) -> u128 {
+        self.waited_ns
+    }
+
     /// The sum of all times. Unit: nanoseconds.
     pub(super) fn total_ns(&self) -> u128 {
         self.total.sum_ns

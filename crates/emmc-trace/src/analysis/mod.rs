@@ -2,10 +2,12 @@
 
 mod groups;
 mod limit;
+mod machine;
 mod paper;
 mod reasons;
 pub mod result;
 mod returns;
+mod shares;
 mod sources;
 mod stages;
 mod stalls;
@@ -14,9 +16,9 @@ mod track;
 use self::groups::Groups;
 pub use self::limit::Needs;
 use self::reasons::Reasons;
-use self::result::{Analysis, CommandCounts, CommandRow, DeviceRow, ProcessorRow, SpanRow};
+use self::result::{Analysis, CommandCounts, CommandRow, CpuRow, DeviceRow, ProcessorRow, SpanRow};
 use self::stages::Stages;
-use crate::correlate::{Correlator, MMC_MAJOR, Unpaired};
+use crate::correlate::{Correlator, MMC_MAJOR, Unpaired, count};
 use crate::event::Op;
 use crate::notes::Notes;
 use crate::open::Recording;
@@ -76,6 +78,9 @@ struct Sums {
     largest: u64,
     read_behind_discard: u64,
     discarding_until: u64,
+    /// By processor.
+    issued: Vec<u64>,
+    completed: Vec<u64>,
 }
 
 impl Sums {
@@ -96,7 +101,21 @@ impl Sums {
         } else if request.queued.is_some_and(|queued| queued.0 < self.discarding_until) {
             self.read_behind_discard += 1;
         }
+        count(&mut self.issued, request.cpus.0);
+        count(&mut self.completed, request.cpus.1);
         self.reasons.add(request);
+    }
+
+    fn cpus(&self, interrupts: &[u64]) -> Vec<CpuRow> {
+        let of = |all: &[u64], cpu: usize| all.get(cpu).copied().unwrap_or(0);
+        let count = self.issued.len().max(self.completed.len()).max(interrupts.len());
+        let row = |cpu: usize| CpuRow {
+            cpu,
+            issued: of(&self.issued, cpu),
+            completed: of(&self.completed, cpu),
+            interrupts: of(interrupts, cpu),
+        };
+        (0..count).map(row).filter(|row| row.issued + row.completed + row.interrupts > 0).collect()
     }
 
     fn result(self, correlator: &Correlator, notes: &Notes, late: u64, forms: Vec<String>) -> Analysis {
@@ -107,7 +126,11 @@ impl Sums {
         let stalls = stalls::stalls(commands, notes);
         let mut causes =
             stalls::causes(&stalls, commands, (self.largest_sectors, self.largest), self.read_behind_discard);
+        let cpus = self.cpus(&correlator.processors.interrupts);
+        let reasons = self.reasons.rows(notes);
+        causes.extend(shares::reasons(&reasons));
         let groups = self.groups.into_sorted();
+        causes.extend(shares::queue(&groups, commands));
         let spans: Vec<SpanRow> = groups.iter().map(groups::Group::row).collect();
         let paper = groups.iter().filter(|_| self.timeless <= self.requests / 2).filter_map(paper::row).collect();
         // The limit is of requests that somebody waits for, if there are any.
@@ -157,6 +180,7 @@ impl Sums {
             stages: self.stages.rows(),
             devices: devices(correlator, duration),
             processors,
+            cpus,
             commands: has_commands.then(|| CommandCounts {
                 count: commands.count,
                 queued_tasks: commands.queued_tasks,
@@ -169,7 +193,7 @@ impl Sums {
             command_rows: command_rows(correlator),
             stalls,
             waiters: self.reasons.waiters(notes),
-            reasons: self.reasons.rows(notes),
+            reasons,
             files: self.reasons.files(),
             causes,
         }
@@ -196,6 +220,9 @@ fn devices(correlator: &Correlator, duration: u64) -> Vec<DeviceRow> {
         busy_percent: 100.0 * device.busy_ns() as f64 / duration.max(1) as f64,
         depth_max: device.depth_max,
         depth_mean: device.depth_ns as f64 / device.busy_ns().max(1) as f64,
+        idle_gaps: device.idle.gaps,
+        idle_ms: device.idle.total_ns as f64 / 1e6,
+        idle_longest_ms: device.idle.longest_ns as f64 / 1e6,
     };
     let mut rows: Vec<DeviceRow> = correlator.devices().iter().filter(|device| device.requests > 0).map(row).collect();
     rows.sort_by(|a, b| b.requests.cmp(&a.requests).then(a.device.cmp(&b.device)));

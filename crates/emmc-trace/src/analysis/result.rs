@@ -2,6 +2,7 @@
 
 use serde::Serialize;
 
+pub use super::machine::{CpuRow, DeviceRow, ProcessorRow};
 use crate::correlate::Unpaired;
 
 /// Times of one span. Unit: microseconds.
@@ -167,34 +168,6 @@ pub struct Stall {
     pub size_bytes: u64,
     /// The thread that had to wait, if it is known.
     pub who: Option<String>,
-}
-
-/// A device.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct DeviceRow {
-    /// `major:minor`.
-    pub device: String,
-    /// Completed requests.
-    pub requests: u64,
-    /// Time with at least one request at the driver. Unit: milliseconds.
-    pub busy_ms: f64,
-    /// The same as a share of the recording. Unit: percent.
-    pub busy_percent: f64,
-    /// Requests at the driver: the most, and the mean while there are any.
-    pub depth_max: u32,
-    /// The mean.
-    pub depth_mean: f64,
-}
-
-/// A processor.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct ProcessorRow {
-    /// Its number.
-    pub cpu: usize,
-    /// Time that it was not idle, from its first switch to the last event, without losses of events. Unit: percent.
-    pub busy_percent: f64,
 }
 
 /// A figure of btt: every bio counts, merged ones too. Unit: seconds.
@@ -371,6 +344,8 @@ pub struct Analysis {
     pub devices: Vec<DeviceRow>,
     /// Processors whose idle times are recorded.
     pub processors: Vec<ProcessorRow>,
+    /// Which processors had the requests.
+    pub cpus: Vec<CpuRow>,
     /// The MMC layer; `null` without its events.
     pub commands: Option<CommandCounts>,
     /// Commands with data, if no block events are recorded.

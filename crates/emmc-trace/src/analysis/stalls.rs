@@ -39,6 +39,7 @@ fn what(command: &Command) -> String {
         (17 | 18, _) | (0, Some(Op::Read)) => "read",
         (24 | 25, _) | (0, Some(Op::Write)) => "write",
         (6, _) if command.argument >> 16 & 0xff == 32 => "flush of the card's cache",
+        (6, _) if command.argument >> 16 & 0xff == 164 => "background operations (BKOPS_START)",
         (6, _) => "switch of a register",
         (38, _) => "erase or discard",
         (0, _) => "task of the command queue",
@@ -77,6 +78,7 @@ pub(super) fn causes(
         ("flush", "the card empties its cache"),
         ("discard", "requests behind it wait"),
         ("erase", "requests behind it wait"),
+        ("background", "the card does the collection that it put off, and nothing else"),
         ("write", "the card is busy with work of its own"),
         ("read", "the card is busy with work of its own"),
     ] {

@@ -93,6 +93,8 @@ pub struct Commands {
     pub polls: u64,
     /// Tasks of a command queue.
     pub queued_tasks: u64,
+    /// Tasks that software queues in the card: CMD45 and CMD44 before each.
+    pub software_tasks: u64,
     /// Requests whose commands are bounded by interrupts.
     pub bounded: u64,
     /// Tasks whose end was recorded before their start.
@@ -323,6 +325,7 @@ impl Commands {
         self.errors += u64::from(mmc.error != 0);
         self.retuned += u64::from(running.command.retuning);
         self.queued_tasks += u64::from(mmc.opcode == 0);
+        self.software_tasks += u64::from(mmc.opcode == 45);
         if running.command.opcode == 13 {
             self.polls += 1;
             let Some(last) = &mut host.last else { return };

@@ -45,6 +45,17 @@ impl Busy {
     }
 }
 
+/// Gaps between times with requests.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Idle {
+    /// How many.
+    pub gaps: u64,
+    /// All of them. Unit: nanoseconds.
+    pub total_ns: u64,
+    /// The longest. Unit: nanoseconds.
+    pub longest_ns: u64,
+}
+
 /// A device.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Device {
@@ -59,6 +70,10 @@ pub struct Device {
     /// Time that `depth` requests were at the driver, summed over depths. Unit: nanoseconds.
     pub depth_ns: u64,
     pub(super) depth_since: Nanos,
+    /// Since when it has none, if nothing was lost since.
+    pub(super) free: Option<Nanos>,
+    /// Times without a request at the driver, between two with one.
+    pub idle: Idle,
     /// The last completion, and the work of the processors up to it. Unit: nanoseconds.
     pub(super) effort: Option<(Nanos, u64)>,
 }
@@ -69,11 +84,18 @@ impl Device {
         self.depth_ns = self.depth_ns.saturating_add(sum);
         self.depth_since = at;
         if issued {
+            if let Some(free) = self.free.take() {
+                let gap = since(free, at).0;
+                self.idle.gaps += 1;
+                self.idle.total_ns = self.idle.total_ns.saturating_add(gap);
+                self.idle.longest_ns = self.idle.longest_ns.max(gap);
+            }
             self.depth += 1;
             self.busy.begin(at);
         } else {
             self.depth = self.depth.saturating_sub(1);
             self.busy.end(at);
+            self.free = (self.depth == 0).then_some(at);
         }
         self.depth_max = self.depth_max.max(self.depth);
     }

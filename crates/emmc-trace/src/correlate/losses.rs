@@ -35,6 +35,7 @@ impl Correlator {
             while device.depth > 0 {
                 device.step(at, false);
             }
+            device.free = None;
         }
         self.lost_until = Some(self.lost_until.map_or(until, |other| other.max(until)));
     }

@@ -27,6 +27,18 @@ struct Processor {
     busy_ns: u64,
 }
 
+/// One more of a processor.
+#[inline]
+pub(crate) fn count(all: &mut Vec<u64>, cpu: u32) {
+    let place = cpu as usize;
+    if place >= all.len() && place < PROCESSORS_MAX {
+        all.resize(place + 1, 0);
+    }
+    if let Some(count) = all.get_mut(place) {
+        *count += 1;
+    }
+}
+
 /// All processors.
 ///
 /// An interrupt that ends the idle time is work too: of the last one before the switch. What an interrupt without a
@@ -37,6 +49,8 @@ pub(crate) struct Processors {
     /// Of those that have work now: how many, and the sum of the instants since when.
     running: (u64, u128),
     busy_ns: u64,
+    /// Interrupts of MMC controllers on each.
+    pub(crate) interrupts: Vec<u64>,
 }
 
 impl Processors {
@@ -96,6 +110,7 @@ impl Processors {
 
     /// An interrupt was taken.
     pub(crate) fn interrupt(&mut self, cpu: u32, at: Nanos) {
+        count(&mut self.interrupts, cpu);
         if let Some(Processor { state: State::Idle(last), .. }) = self.all.get_mut(cpu as usize) {
             *last = Some(at);
         }

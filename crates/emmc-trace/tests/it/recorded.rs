@@ -141,3 +141,55 @@ fn waiting_is_known_without_the_event_of_the_scheduler() {
     );
     assert!((found.spans[0].waited_us - 45.0).abs() < 1e-9, "{}", found.spans[0].waited_us);
 }
+
+/// Gaps of a device are between two requests at the driver; processors have the requests that they issued and
+/// completed.
+#[test]
+fn idle_gaps_and_processors_are_counted() {
+    let request = |at: u64, sector: u64| {
+        format!(
+            "{at} 7 block_bio_queue: 179,0 R {sector} + 8 [x]
+             {} 7 block_rq_issue: 179,0 R 4096 () {sector} + 8 [x]
+             {} 0 irq_handler_entry: irq=11 name=mmc0
+             {} 0 block_rq_complete: 179,0 R () {sector} + 8 [0]\n",
+            at + 10,
+            at + 90,
+            at + 100
+        )
+    };
+    let found = analysed(&(request(0, 8) + &request(200, 16) + &request(1000, 24)));
+    let device = &found.devices[0];
+    // From 100 to 210 us, and from 300 to 1010.
+    assert_eq!((device.idle_gaps, device.idle_ms, device.idle_longest_ms), (2, 0.82, 0.71));
+    let cpu = found.cpus[0];
+    assert_eq!((found.cpus.len(), cpu.cpu, cpu.issued, cpu.completed, cpu.interrupts), (1, 0, 3, 3, 3));
+}
+
+/// Requests that wait behind others are named if no command queue is in use, and tasks that software queues always.
+#[test]
+fn queues_are_named() {
+    let task = |first: &str| {
+        format!(
+            "0 7 block_bio_queue: 179,0 R 8 + 8 [x]
+             1 7 block_bio_queue: 179,0 R 800 + 8 [x]
+             10 7 block_rq_issue: 179,0 R 4096 () 8 + 8 [x]
+             {first}
+             20 7 {}
+             90 0 {}
+             100 0 block_rq_complete: 179,0 R () 8 + 8 [0]
+             110 7 block_rq_issue: 179,0 R 4096 () 800 + 8 [x]
+             120 7 {}
+             190 0 {}
+             200 0 block_rq_complete: 179,0 R () 800 + 8 [0]\n",
+            start(18, 8, 8, "a"),
+            done(18, "a"),
+            start(18, 8, 800, "b"),
+            done(18, "b"),
+        )
+    };
+    let waits = analysed(&task(""));
+    assert!(waits.causes.iter().any(|cause| cause.contains("no command queue is in use")), "{:?}", waits.causes);
+    let software = format!("11 7 {}\n 12 0 {}", start(45, 0, 0, "c"), done(45, "c"));
+    let queued = analysed(&task(&software));
+    assert!(queued.causes.iter().any(|cause| cause.contains("1 tasks were queued by software")), "{:?}", queued.causes);
+}
