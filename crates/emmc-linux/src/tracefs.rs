@@ -7,23 +7,24 @@
 mod boot;
 mod calibration;
 mod events;
+mod place;
 mod sums;
 
 use std::fs::{self, File};
 use std::io::{self, ErrorKind, Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::OpenOptionsExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
-use rustix::mount::{MountFlags, UnmountFlags, mount, unmount};
+use rustix::mount::{UnmountFlags, unmount};
 
 pub use self::boot::{BootRecording, boot_parameters};
 use self::events::{
     CALLS_RECORDED, EVENTS, FILE_EVENTS, INTERRUPTS, INTERRUPTS_OF, REASON_EVENTS, STEPS, SWITCHES, SWITCHES_OF,
     WAKE_UPS,
 };
+use self::place::{remove_abandoned, root};
 pub use self::sums::FileSums;
 
-const PLACES: [&str; 2] = ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"];
 /// Instances of this program: followed by the number of its process.
 const INSTANCE: &str = "emmclab-";
 /// Asked for at once: more than any description of a page or an event.
@@ -358,34 +359,4 @@ fn page_bytes(header: &[u8]) -> Option<usize> {
     let line = text.lines().find(|line| line.contains("char data"))?;
     let of = |name: &str| line.split(name).nth(1)?.split(';').next()?.trim().parse::<usize>().ok();
     (of("offset:")? + of("size:")?).checked_next_power_of_two()
-}
-
-/// Where tracefs is; it is mounted if it is not.
-fn root() -> Result<(PathBuf, Option<PathBuf>), TracefsError> {
-    for place in PLACES.map(Path::new) {
-        if place.join("instances").is_dir() {
-            return Ok((place.into(), None));
-        }
-    }
-    let place = std::env::temp_dir().join(format!("{INSTANCE}tracefs-{}", std::process::id()));
-    let made = fs::create_dir(&place);
-    let failed = |error: io::Error| TracefsError::NoTracefs { place: place.clone(), error };
-    made.map_err(failed)?;
-    if let Err(error) = mount("tracefs", &place, "tracefs", MountFlags::empty(), None) {
-        drop(fs::remove_dir(&place));
-        return Err(failed(error.into()));
-    }
-    Ok((place.clone(), Some(place)))
-}
-
-/// Removes instances of processes that do not exist any more.
-fn remove_abandoned(root: &Path) {
-    let Ok(entries) = fs::read_dir(root.join("instances")) else { return };
-    for entry in entries.flatten() {
-        let name = entry.file_name();
-        let process = name.to_str().and_then(|name| name.strip_prefix(INSTANCE)).and_then(|id| id.parse::<u32>().ok());
-        if process.is_some_and(|process| !Path::new(&format!("/proc/{process}")).exists()) {
-            drop(fs::remove_dir(entry.path()));
-        }
-    }
 }

@@ -1,7 +1,8 @@
 //! Events a second, from the bytes of a recording to its analysis: `cargo bench -p emmc-trace`.
 //!
 //! The recordings are made up: two processors, direct reads and writes of 4 KiB at depth 64, six events each.
-//! `EMMCLAB_RECORDING="FILE FILE"` measures a recording of one's own.
+//! `EMMCLAB_RECORDING="FILE FILE"` measures a recording of one's own; `EMMCLAB_WRITE_RECORDING=NAME` writes blktrace's
+//! files `NAME.blktrace.0` and `.1` and measures nothing.
 
 #![allow(missing_docs, reason = "the macros of criterion make public functions")]
 
@@ -138,6 +139,10 @@ fn all(criterion: &mut Criterion) {
         return measure(criterion, "own", files.collect(), false);
     }
     let steps = steps();
+    if let Ok(name) = std::env::var("EMMCLAB_WRITE_RECORDING") {
+        let files = blktrace(&steps).into_iter().enumerate();
+        return files.for_each(|(cpu, file)| std::fs::write(format!("{name}.blktrace.{cpu}"), file).expect("a file"));
+    }
     let named = |files: Vec<Vec<u8>>| files.into_iter().enumerate().map(|(cpu, file)| (format!("cpu{cpu}"), file));
     measure(criterion, "blktrace", named(blktrace(&steps)).collect(), true);
     let formats = ("formats".to_string(), FORMATS.as_bytes().to_vec());

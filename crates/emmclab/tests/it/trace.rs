@@ -158,6 +158,45 @@ fn an_abandoned_instance_is_removed() {
     assert!(!abandoned.exists());
 }
 
+/// In a mount namespace without tracefs: it is mounted for the recording only, and what a killed recorder leaves is
+/// removed at the next start.
+#[test]
+fn tracefs_is_mounted_for_a_recording_only() {
+    let folder = scratch("trace_unmounted");
+    let script = "
+        umount /sys/kernel/debug/tracing /sys/kernel/debug /sys/kernel/tracing 2>/dev/null
+        for place in /sys/kernel/tracing /sys/kernel/debug/tracing; do [ ! -d $place/instances ] || exit 99; done
+        mkdir probe && mount -t tracefs tracefs probe || exit 99
+        umount probe && rmdir probe || exit 1
+        emmclab trace record --for 1ms -o a.dat >/dev/null || exit 2
+        ! grep tracefs /proc/mounts || exit 3
+        emmclab trace record --for 60min -o b.dat & recorder=$!
+        place=emmclab-tracefs-$recorder
+        until [ \"$(cat $place/instances/emmclab-$recorder/tracing_on 2>/dev/null)\" = 1 ]; do kill -0 $recorder || exit 4; done
+        kill -9 $recorder; wait $recorder
+        [ -d $place/instances/emmclab-$recorder ] || exit 5
+        emmclab trace record --for 1ms -o c.dat >/dev/null || exit 6
+        ! grep tracefs /proc/mounts || exit 7
+        set -- emmclab-tracefs-*
+        [ ! -e \"$1\" ] || exit 8
+        mkdir probe && mount -t tracefs tracefs probe || exit 9
+        [ ! -e probe/instances/emmclab-$recorder ]";
+    let program = Path::new(command().get_program()).parent().unwrap().display().to_string();
+    let path = format!("{program}:{}", std::env::var("PATH").unwrap_or_default());
+    let run = Command::new("unshare")
+        .args(["-m", "sh", "-c", script])
+        .current_dir(&folder)
+        .env("TMPDIR", &folder)
+        .env("PATH", path)
+        .output();
+    match run {
+        Ok(run) if run.status.code() != Some(99) && is_root() => {
+            assert_eq!(run.status.code(), Some(0), "{}", String::from_utf8_lossy(&run.stderr));
+        }
+        _ => skip("needs unshare, root, and a namespace without tracefs"),
+    }
+}
+
 #[test]
 fn a_recording_is_no_device_and_no_folder() {
     for (file, code, says) in [("/dev/null", 4, "is no plain file"), ("/", 4, "is no plain file")] {
