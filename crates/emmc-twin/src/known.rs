@@ -1,6 +1,6 @@
 //! What is known of a part beside measurements: its registers, and the host on which it was measured.
 
-use emmc_card::profile::{BusMode, MeasuringHost, Profile};
+use emmc_card::profile::{BusMode, CellConfig, MeasuringHost, NandConfig, Profile};
 use emmc_port::CardData;
 use emmc_regs::ext_csd::reg;
 
@@ -21,6 +21,8 @@ pub struct Known {
     pub is_pslc: bool,
     /// The host's own times.
     pub host: Option<MeasuringHost>,
+    /// A profile of the part, for what no measurement shows.
+    pub base: Option<Box<Profile>>,
 }
 
 impl Known {
@@ -47,7 +49,7 @@ impl Known {
             ext_csd_rev: registers.byte(reg::EXT_CSD_REV),
             bus: bus(registers.bits(reg::HS_TIMING, 0x0f), registers.bits(reg::BUS_WIDTH, 0x0f)),
             is_pslc: is_enhanced && is_completed,
-            host: None,
+            ..Self::default()
         }
     }
 
@@ -68,6 +70,10 @@ impl Known {
 
     /// Sets what the measurements do not show.
     pub(crate) fn set_sizes(&self, profile: &mut Profile) {
+        if let Some(base) = &self.base {
+            set_unmeasured(profile, base);
+            profile.identity.ext_csd_rev = self.ext_csd_rev.unwrap_or(base.identity.ext_csd_rev);
+        }
         if let Some(bytes) = self.user_bytes {
             profile.areas.user_bytes = bytes;
         }
@@ -87,6 +93,30 @@ impl Known {
         ];
         facts.into_iter().filter(|(_, is_known)| *is_known).map(|(name, _)| name).collect()
     }
+}
+
+/// Sets what no measurement shows to that of a profile of the part: identity, areas, registers, failures, endurance,
+/// erase times and spreads; spare blocks and those bad from the factory as the same share of the flash.
+fn set_unmeasured(profile: &mut Profile, base: &Profile) {
+    profile.identity.clone_from(&base.identity);
+    profile.areas = base.areas;
+    profile.registers.clone_from(&base.registers);
+    profile.controller.packed_commands = base.controller.packed_commands;
+    let block_bytes = |nand: &NandConfig| f64::from(nand.pages_per_block) * f64::from(nand.page_bytes);
+    let share = block_bytes(&base.nand) / block_bytes(&profile.nand);
+    let of = |blocks: u32| (f64::from(blocks) * share).ceil() as u32;
+    let nand = &mut profile.nand;
+    (nand.spare_blocks, nand.factory_bad_blocks) = (of(base.nand.spare_blocks), of(base.nand.factory_bad_blocks));
+    (nand.failures, nand.ageing) = (base.nand.failures.clone(), base.nand.ageing);
+    set_wear(&mut nand.native, &base.nand.native);
+    if let (Some(own), Some(base)) = (&mut nand.slc, &base.nand.slc) {
+        set_wear(own, base);
+    }
+}
+
+fn set_wear(cells: &mut CellConfig, base: &CellConfig) {
+    (cells.erase_ms, cells.endurance) = (base.erase_ms, base.endurance);
+    (cells.time_spread, cells.endurance_spread) = (base.time_spread, base.endurance_spread);
 }
 
 /// HS_TIMING and BUS_WIDTH as a mode; none if they do not say it.

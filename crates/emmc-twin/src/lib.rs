@@ -44,5 +44,5 @@ pub fn is_fitted(profile: &emmc_card::profile::Profile) -> bool {
 ///
 /// Errors: a value that TOML does not have.
 pub fn to_toml(profile: &emmc_card::profile::Profile) -> Result<String, toml::ser::Error> {
-    toml::to_string(profile)
+    toml::to_string_pretty(profile)
 }

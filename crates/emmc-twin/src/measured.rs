@@ -1,7 +1,7 @@
 //! What was measured of a part, as cells, and the runs that repeat them.
 
 use emmc_units::Bytes;
-use emmc_workload::import::SavedResult;
+use emmc_workload::import::{SavedResult, UNSYNCED};
 use emmc_workload::{Measurement, Outcome, StateKind};
 
 use crate::cell::{Cell, Column, Figure, Requests, records};
@@ -251,7 +251,7 @@ impl Measured {
     fn take_requests(&mut self, outcome: &Outcome) {
         for cell in &outcome.measurements {
             match requests(outcome, cell) {
-                Ok(requests) => self.take_figures(requests, cell),
+                Ok((requests, kib)) => self.take_figures(requests, kib, cell),
                 Err(why) => self.leave_out(&outcome.suite, cell, why),
             }
         }
@@ -259,11 +259,10 @@ impl Measured {
         self.range_bytes = self.range_bytes.max(of_range.unwrap_or(0));
     }
 
-    fn take_figures(&mut self, requests: Requests, cell: &Measurement) {
-        let kib = cell.block_bytes / 1024;
+    fn take_figures(&mut self, requests: Requests, kib: u64, cell: &Measurement) {
         let latency = if requests.is_write { &cell.write_us } else { &cell.read_us };
         let all = [
-            (Figure::Rate, Some(cell.block_bytes as f64 / cell.mb_per_s)),
+            (Figure::Rate, Some((kib << 10) as f64 / cell.mb_per_s)),
             (Figure::P50, latency.as_ref().map(|latency| latency.p50)),
             (Figure::P90, latency.as_ref().map(|latency| latency.p90)),
             (Figure::P99, latency.as_ref().map(|latency| latency.p99)),
@@ -290,8 +289,13 @@ fn is_aged(cell: &Measurement) -> bool {
     cell.state.as_ref().is_some_and(|state| state.kind == StateKind::Aged)
 }
 
-/// The requests of a measurement, or why they are not repeated.
-fn requests(outcome: &Outcome, cell: &Measurement) -> Result<Requests, &'static str> {
+/// What the kernel makes of sequential calls through its page cache, as the suites `hdparm` and `dd` repeat it: the size
+/// of a request in KiB, and how many are outstanding.
+const READ_AHEAD: (u64, u16) = (128, 2);
+const WRITTEN_BACK: (u64, u16) = (512, 32);
+
+/// The requests of a measurement and their size in KiB, or why they are not repeated.
+fn requests(outcome: &Outcome, cell: &Measurement) -> Result<(Requests, u64), &'static str> {
     let is_write = match cell.op.as_str() {
         "write" => true,
         "read" => false,
@@ -300,6 +304,7 @@ fn requests(outcome: &Outcome, cell: &Measurement) -> Result<Requests, &'static 
     let is_random = match cell.order.as_str() {
         "sequential" => false,
         "random" | "shuffled" => true,
+        "sequential, buffered" => return buffered(outcome, cell, is_write),
         _ => return Err("an order that is not repeated, or through the page cache"),
     };
     let depth = u16::try_from(cell.queue_depth).map_err(|_| "too many requests at a time")?;
@@ -311,5 +316,23 @@ fn requests(outcome: &Outcome, cell: &Measurement) -> Result<Requests, &'static 
     }
     // fio's random jobs usually run over a whole device that holds data.
     let is_aged = is_aged(cell) || (outcome.suite == "fio" && is_write && is_random);
-    Ok(Requests { is_aged, is_write, is_random, depth, figure: Figure::Rate })
+    Ok((Requests { is_aged, is_write, is_random, depth, figure: Figure::Rate }, cell.block_bytes / 1024))
+}
+
+/// Sequential calls through the page cache.
+fn buffered(outcome: &Outcome, cell: &Measurement, is_write: bool) -> Result<(Requests, u64), &'static str> {
+    let is_hdparm = outcome.suite == "hdparm";
+    if has_no_speed(cell) {
+        return Err("no speed");
+    }
+    // hdparm drops the cache before; of a file, part may have been in memory.
+    if !is_write && !is_hdparm {
+        return Err("reads of a file through the page cache: part of it may have been in memory");
+    }
+    let is_unsynced = |remark: &String| remark.starts_with(UNSYNCED);
+    if is_write && (outcome.suite == "fio" || outcome.remarks.iter().any(is_unsynced)) {
+        return Err("writes through the page cache without a sync: part of them may have stayed in memory");
+    }
+    let (kib, depth) = if is_write { WRITTEN_BACK } else { READ_AHEAD };
+    Ok((Requests { is_aged: false, is_write, is_random: false, depth, figure: Figure::Rate }, kib))
 }

@@ -241,6 +241,10 @@ impl Part {
     /// The same with what is known.
     pub(crate) fn knowing(mut self, known: &Known) -> Self {
         self.known = known.clone();
+        if let (Some(base), None) = (&known.base, self.firmware.segment) {
+            let Parameter { low, high, .. } = PARAMETERS[index::OVER_PROVISIONING];
+            self.values[index::OVER_PROVISIONING] = (base.nand.over_provisioning * 100.0).clamp(low, high);
+        }
         let places = [index::HOST_READ, index::HOST_WRITE, index::HOST_KIB];
         if let (Some(host), None) = (known.host, self.firmware.segment) {
             for (place, value) in places.into_iter().zip([host.read_us, host.write_us, host.us_per_kib]) {

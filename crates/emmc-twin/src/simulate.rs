@@ -74,6 +74,7 @@ fn iozone(profile: &Profile, plan: &Plan) -> Result<Vec<Cell>, SimulateError> {
         rows: records.iter().map(u64::to_string).collect(),
         size_bytes: Some(plan.measured.file_bytes),
         reads_at_most_bytes: plan.is_search.then_some(SEARCH_READ_BYTES),
+        without_intervals: true,
         ..Options::default()
     };
     let suite = named("iozone").expect("the suite is one of the crate's own");

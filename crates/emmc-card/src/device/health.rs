@@ -72,7 +72,15 @@ impl Health {
         let single_bit = EraseCounts::of(good().filter(|block| is_single(block.mode)));
         let multi_bit = EraseCounts::of(good().filter(|block| !is_single(block.mode)));
         let rated = |mode: CellMode| rating(config, mode);
-        let used = |counts: &EraseCounts, mode| (counts.blocks > 0).then(|| counts.mean() / f64::from(rated(mode)));
+        // A block that retires keeps its share: without its erases the life time would go back.
+        let once_good = |wanted: bool| {
+            let blocks = nand.blocks().iter().filter(|block| block.health != BlockHealth::FactoryBad);
+            EraseCounts::of(blocks.filter(move |block| is_single(block.mode) == wanted))
+        };
+        let used = |counts: &EraseCounts, mode| {
+            let all = once_good(is_single(mode));
+            (counts.blocks > 0).then(|| all.mean() / f64::from(rated(mode)))
+        };
         let spares = storage.regions.iter().filter(|region| region.role != RegionRole::System).map(|r| r.ftl.spares());
         let (spares_left, spares) = spares.fold((0, 0), |sum, one| (sum.0 + one.0, sum.1 + one.1));
         Self {
@@ -129,7 +137,29 @@ fn band(used: f64) -> u8 {
 
 #[cfg(test)]
 mod tests {
+    use emmc_units::Instant;
+
     use super::*;
+    use crate::device::{Device, DeviceOptions};
+    use crate::nand::StoredContent;
+
+    /// The most worn block goes bad: the mean of the others is lower, the life time is not.
+    #[test]
+    fn a_block_that_retires_takes_no_wear_along() {
+        let mut profile = crate::profile::shipped::named("generic-8g").unwrap();
+        profile.areas.user_bytes = 128 << 20;
+        profile.areas.enhanced_groups_max = 0;
+        profile.nand.over_provisioning = 0.5;
+        let mut device = Device::new(profile, DeviceOptions { keep: StoredContent::Nothing, seed: 1 }).unwrap();
+        let native = device.profile().nand.cell;
+        let block = device.nand().blocks().iter().position(|block| block.mode == native).unwrap() as u32;
+        device.storage.nand.set_erase_count(block, u32::MAX);
+        let before = device.health();
+        device.storage.nand.mark_bad(block, Instant::START);
+        let after = device.health();
+        assert!(after.multi_bit.mean() < before.multi_bit.mean());
+        assert_eq!((after.used_multi_bit, after.grown_bad), (before.used_multi_bit, before.grown_bad + 1));
+    }
 
     #[test]
     fn life_time_registers_step_at_each_tenth() {

@@ -35,9 +35,13 @@ pub(super) struct Erases {
 }
 
 impl Erases {
+    /// Of all blocks, bad ones too: near the end of a life they go bad in a measurement, and their erases count.
     pub(super) fn of(device: &Device) -> Self {
-        let health = device.health();
-        Self { single_bit: health.single_bit.total as f64, multi_bit: health.multi_bit.total as f64 }
+        let total = |is_single_bit: bool| -> f64 {
+            let blocks = device.nand().blocks().iter().filter(|block| (block.mode.bits() == 1) == is_single_bit);
+            blocks.map(|block| f64::from(block.erase_count)).sum()
+        };
+        Self { single_bit: total(true), multi_bit: total(false) }
     }
 
     pub(super) fn each(&self, other: &Self, of: impl Fn(f64, f64) -> f64) -> Self {
@@ -50,7 +54,7 @@ impl Erases {
     }
 
     pub(super) fn since(&self, before: &Self) -> Self {
-        // A block that goes bad takes its erases out of the sum.
+        // A block that changes its mode takes its erases along.
         self.each(before, |one, before| (one - before).max(0.0))
     }
 

@@ -160,7 +160,8 @@ fn without_trims(trace: &Trace) -> Trace {
 pub(super) fn cycle_s(load: &DutyLoad) -> f64 {
     let Requests::Rate(rate) = &load.requests else { return 0.0 };
     let trim = rate.filesystem.filter(|files| files.discard == Discard::Weekly).map_or(0.0, |_| 7.0 * DAY_S);
-    let log = rate.log_in_memory.map_or(0.0, |_| DAY_S);
+    // Without a sequential part there is no log.
+    let log = rate.log_in_memory.filter(|_| rate.random_share < 1.0).map_or(0.0, |_| DAY_S);
     trim.max(log)
 }
 

@@ -229,7 +229,7 @@ to {:.0} % of what is programmed: sim life counts it",
             notes.push(format!("this card maps each {unit} on its own: an offset of whole {unit} costs it nothing"));
         }
         if self.setup.log_in_memory.is_some() && self.facts.facts.random_share == Some(1.0) {
-            notes.push("the load has no sequential part, and so no log: what differs is the length of the run".into());
+            notes.push("the load has no sequential part, and so no log: nothing changes".into());
         }
         if self.cycle_s > self.awaited_s() {
             notes.push("a weekly trim or a day's log is not in the measurement: too much is written meanwhile".into());

@@ -134,9 +134,16 @@ impl Measured {
 
     /// Reports it at a place in a table.
     pub fn to_measurement(&self, table: &str, row: &str, column: &str) -> Measurement {
+        self.at_place([table, row, column], true)
+    }
+
+    /// The same, with confidence intervals and the end of the warm-up or without.
+    pub(crate) fn at_place(&self, [table, row, column]: [&str; 3], with_intervals: bool) -> Measurement {
         let time = self.time();
-        let [read_us, write_us, trim_us, flush_us] =
-            self.latencies.each_ref().map(|found| found.latency(self.stream.seed));
+        let [read_us, write_us, trim_us, flush_us] = self.latencies.each_ref().map(|found| match with_intervals {
+            true => found.latency(self.stream.seed),
+            false => found.without_intervals(),
+        });
         Measurement {
             table: table.into(),
             row: row.into(),
@@ -150,8 +157,8 @@ impl Measured {
             time_s: Some(time.as_secs_f64()),
             flush_s: Some(self.flush.as_secs_f64()),
             mb_per_s: self.bytes_per_s() / 1e6,
-            mb_per_s_interval: self.interval(),
-            warm_up: self.warm_up(),
+            mb_per_s_interval: with_intervals.then(|| self.interval()).flatten(),
+            warm_up: with_intervals.then(|| self.warm_up()).flatten(),
             iops: per_s(self.requests as f64, time),
             errors: self.errors,
             read_us,

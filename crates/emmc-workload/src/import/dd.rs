@@ -9,6 +9,8 @@ use super::{ImportError, Text, outcome, summed};
 use crate::result::{Outcome, Pivot};
 
 const TABLE: &str = "dd";
+/// How the remark begins that a run of dd measured the page cache as well.
+pub const UNSYNCED: &str = "dd ran without fdatasync";
 
 /// Every run in the text that has a time.
 pub(super) fn scan(text: &Text<'_>) -> Result<Vec<(usize, Outcome)>, ImportError> {
@@ -78,7 +80,7 @@ fn direction(above: &[&str], found: &mut Outcome) -> (&'static str, &'static str
             .iter()
             .any(|sync| command.contains(sync))
     {
-        found.remarks.push("dd ran without fdatasync: part of the writes may still have been in memory".into());
+        found.remarks.push(format!("{UNSYNCED}: part of the writes may still have been in memory"));
     }
     (op, direct)
 }

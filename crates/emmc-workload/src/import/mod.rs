@@ -18,6 +18,7 @@ mod rate;
 mod tests;
 
 use emmc_port::TargetKind;
+pub use dd::UNSYNCED;
 pub use emmclab::bench_result;
 pub(crate) use iozone::measurements as iozone_measurements;
 #[cfg(test)]

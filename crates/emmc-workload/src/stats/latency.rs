@@ -179,6 +179,12 @@ impl Latencies {
         let whole = self.whole();
         Some(ranks(&whole, self.sum_ns, PercentileIntervals::of(&whole, &self.cells, seed)))
     }
+
+    /// The percentiles alone; nothing if nothing was counted.
+    pub(crate) fn without_intervals(&self) -> Option<Latency> {
+        let none = || PercentileIntervals::none("not asked for");
+        (!self.is_empty()).then(|| ranks(&self.whole(), self.sum_ns, none()))
+    }
 }
 
 fn ranks(histogram: &Histogram<u64>, sum_ns: u128, intervals: PercentileIntervals) -> Latency {

@@ -99,6 +99,8 @@ pub struct Options {
     /// Passes that only read end after this much, in the suite `iozone`: for a search that simulates it hundreds of
     /// times, as reads leave nothing behind. Unit: bytes.
     pub reads_at_most_bytes: Option<u64>,
+    /// No confidence intervals and no warm-ups, whose resampling takes longer than a short simulation.
+    pub without_intervals: bool,
 }
 
 /// A running suite on a target.
@@ -128,6 +130,7 @@ impl Default for Options {
             seed: 1,
             replay: None,
             reads_at_most_bytes: None,
+            without_intervals: false,
         }
     }
 }
@@ -253,7 +256,8 @@ impl<'a> Bench<'a> {
     fn tell(&mut self, driven: &mut Driven, state: CardState, [table, row, column]: [&str; 3]) {
         driven.measured.state = state;
         if driven.ended.is_ok() || driven.measured.requests > 0 {
-            self.outcome.measurements.push(driven.measured.to_measurement(table, row, column));
+            let with_intervals = !self.options.without_intervals;
+            self.outcome.measurements.push(driven.measured.at_place([table, row, column], with_intervals));
         }
     }
 

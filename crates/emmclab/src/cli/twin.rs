@@ -45,6 +45,10 @@ pub(crate) struct TwinFitArgs {
     /// The host on which it was measured, a file of lab calibrate or a shipped one: its times are not the card's
     #[arg(long, value_name = "HOST.toml", value_hint = ValueHint::FilePath)]
     pub(crate) host: Option<String>,
+    /// A profile of the part, shipped or NAME.toml: what no measurement shows, such as its size, endurance and
+    /// identity, is taken from it
+    #[arg(long, value_name = "PROFILE", value_hint = ValueHint::FilePath)]
+    pub(crate) base: Option<String>,
     /// What the part is
     #[arg(long, value_enum)]
     pub(crate) kind: TwinKindArg,

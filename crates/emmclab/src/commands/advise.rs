@@ -1,5 +1,6 @@
 //! `advise part`: shipped parts ranked for a load.
 
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
@@ -81,10 +82,22 @@ fn profiles(named: &[String]) -> anyhow::Result<Vec<Profile>> {
         return shipped::names().map(|name| Ok(shipped::named(name)?)).collect();
     }
     let mut profiles: Vec<Profile> = Vec::new();
-    for name in named {
-        let NamedProfile { profile, age, .. } = NamedProfile::open(name.strip_prefix("sim:").unwrap_or(name))?;
+    for (place, name) in named.iter().enumerate() {
+        ensure!(!named[..place].contains(name), "--among {name}: named twice");
+        let base = name.strip_prefix("sim:").unwrap_or(name);
+        let NamedProfile { mut profile, age, .. } = NamedProfile::open(base)?;
         ensure!(age == 0.0, "--among {name}: parts are compared as new; expected no @PERCENT");
-        ensure!(profiles.iter().all(|known| known.name != profile.name), "--among {name}: named twice");
+        let is_taken = |wanted: &str| profiles.iter().any(|known| known.name == wanted);
+        if is_taken(&profile.name) {
+            // A changed copy of a profile often keeps its name: the file's name tells them apart.
+            let stem = Path::new(base).file_stem().and_then(|stem| stem.to_str()).unwrap_or_default();
+            let own = &profile.name;
+            ensure!(
+                Profile::is_name(stem) && !is_taken(stem),
+                "--among {name}: another part has the name {own:?} too; expected another name in the file, or of it"
+            );
+            stem.clone_into(&mut profile.name);
+        }
         profiles.push(profile);
     }
     Ok(profiles)

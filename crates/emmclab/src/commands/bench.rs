@@ -223,6 +223,7 @@ fn options(args: &BenchArgs, size_bytes: u64) -> anyhow::Result<Options> {
         seed: args.seed,
         replay: replay(args)?,
         reads_at_most_bytes: None,
+        without_intervals: false,
     };
     if options.queue_depth == Some(0) {
         bail!("--queue-depth: expected at least 1");

@@ -32,6 +32,14 @@ pub(crate) fn run(command: &TwinCommand, output: &mut Output) -> CommandResult {
     }
 }
 
+/// How the lines begin that a fit adds to a profile's sources.
+const COMMAND: &str = "emmclab twin fit";
+const ERRORS: &str = "its speeds differ by ";
+const REGISTERS: &str = "from the registers: ";
+const UNMEASURED: &str = "not measured: ";
+const ASSUMED: &str = "Assumed: ";
+const OF_A_FIT: [&str; 5] = [COMMAND, ERRORS, REGISTERS, UNMEASURED, ASSUMED];
+
 /// Larger than the file of a host. Unit: bytes.
 const HOST_BYTES_MAX: u64 = 1 << 20;
 
@@ -99,11 +107,11 @@ fn fit(args: &TwinFitArgs, output: &mut Output) -> CommandResult {
     }
     let Input { name, target, measured, notes } = input(&args.measurements)?;
     measured.can_start(&name)?;
-    let known = known(args)?;
     let kind = match args.kind {
         TwinKindArg::Emmc => CardKind::Emmc,
         TwinKindArg::Sd => CardKind::Sd,
     };
+    let known = Known { base: args.base.as_deref().map(|name| base(name, kind)).transpose()?, ..known(args)? };
     let split = match args.hold_out {
         HoldOutArg::EverySecond => Some(HoldOut::EverySecond),
         HoldOutArg::Columns => Some(HoldOut::Columns),
@@ -155,6 +163,18 @@ fn known(args: &TwinFitArgs) -> anyhow::Result<Known> {
     Ok(known)
 }
 
+/// Errors: a profile that cannot be read; an aged one; one of the other kind.
+fn base(name: &str, kind: CardKind) -> anyhow::Result<Box<Profile>> {
+    let NamedProfile { profile, age, .. } = NamedProfile::open(name.strip_prefix("sim:").unwrap_or(name))?;
+    ensure!(age == 0.0, "--base {name}: only what a new part is counts; leave out @PERCENT");
+    ensure!(profile.kind == kind, "--base {name}: an {}; the fit is of an {}", kind_name(profile.kind), kind_name(kind));
+    Ok(Box::new(profile))
+}
+
+fn kind_name(kind: CardKind) -> &'static str {
+    if kind == CardKind::Sd { "SD card" } else { "eMMC" }
+}
+
 /// Errors: no shipped host, and no file of one.
 fn described_host(name: &str) -> anyhow::Result<HostDescription> {
     if let Some(host) = emmc_host::host(name) {
@@ -200,30 +220,37 @@ fn name_profile(profile: &mut Profile, stem: &str, args: &TwinFitArgs, (twin, kn
         TwinKindArg::Emmc => "emmc",
         TwinKindArg::Sd => "sd",
     };
-    let options = [("registers", &args.registers), ("host", &args.host)];
+    let options = [("registers", &args.registers), ("host", &args.host), ("base", &args.base)];
     let given = options.into_iter().filter_map(|(name, value)| Some(format!(" --{name} {}", value.as_ref()?)));
     let like = if args.like.is_empty() { String::new() } else { format!(" --like {}", args.like.join(" ")) };
     let given: String = given.chain([like]).collect();
     profile.sources = vec![
-        format!("emmclab twin fit {} --kind {kind}{given}", args.measurements.join(" ")),
+        format!("{COMMAND} {} --kind {kind}{given}", args.measurements.join(" ")),
         format!(
-            "its speeds differ by {:.1} % (median) and {:.1} % (90th percentile)",
+            "{ERRORS}{:.1} % (median) and {:.1} % (90th percentile)",
             twin.error.median, twin.error.p90
         ),
     ];
     let facts = known.facts();
     if !facts.is_empty() {
-        profile.sources.push(format!("from the registers: {}", facts.join(", ")));
+        profile.sources.push(format!("{REGISTERS}{}", facts.join(", ")));
+    }
+    if let Some(base) = &known.base {
+        profile.description.clone_from(&base.description);
+        let is_kept = |line: &&String| !OF_A_FIT.iter().any(|start| line.starts_with(start));
+        profile.sources.extend(base.sources.iter().filter(is_kept).cloned());
+        let what = "identity, areas, registers, endurance, erase times, spreads, spare blocks";
+        profile.sources.push(format!("{UNMEASURED}{what}, as in {} before", base.name));
     }
     let has_fullness = twin.parameters.iter().any(|found| found.name == "over_provisioning" && found.is_determined);
     let assumed = [
         ("geometry, endurance, identity", true),
         ("over-provisioning", !has_fullness),
-        ("size", known.user_bytes.is_none()),
+        ("size", known.user_bytes.is_none() && known.base.is_none()),
         ("cache", known.cache_bytes.is_none()),
     ];
     let assumed: Vec<&str> = assumed.into_iter().filter(|(_, is)| *is).map(|(name, _)| name).collect();
-    profile.sources.push(format!("Assumed: {}", assumed.join(", ")));
+    profile.sources.push(format!("{ASSUMED}{}", assumed.join(", ")));
 }
 
 /// A profile as its file.

@@ -123,6 +123,58 @@ fn what_cannot_be_asked_is_one_clear_line() {
     emmclab(short).exits(1).says(&["no part of 1 fits", "No part fits", "500 are needed"]);
 }
 
+/// Blocks go bad while it is measured: their erases count as wear.
+#[test]
+fn wear_near_the_end_of_a_life_follows_the_amplification() {
+    let card = format!("{}@94%", small());
+    let asked = ["sim", "what-if", &card, "--rate", "500MB/day", "--change", "cache=off", "--json"];
+    let document = emmclab(asked).exits(0).json();
+    let wear = |index: usize| {
+        let of = |key: &str| document["answers"][index][key].as_f64().unwrap();
+        of("wear_percent_per_day") / of("write_amplification")
+    };
+    assert!((wear(0) / wear(1) - 1.0).abs() < 0.05, "{} {}", wear(0), wear(1));
+}
+
+#[test]
+fn a_log_in_memory_changes_nothing_where_there_is_no_log() {
+    let asked = ["sim", "what-if", &small(), "--rate", "200MB/day", "--change", "log=ram", "--json"];
+    let document = emmclab(asked).exits(0).json();
+    let [today, changed] = [0, 1].map(|index| document["answers"][index]["years_to_end_of_life"].as_f64().unwrap());
+    assert_eq!(today, changed);
+    assert!(document["answers"][1]["notes"][0].as_str().unwrap().contains("and so no log: nothing changes"));
+}
+
+/// Blocks retire towards the end: what they bore still counts.
+#[test]
+fn no_register_of_a_life_goes_back() {
+    let asked = ["sim", "life", &small(), "--workload", "2GB/day,random=100%", "--json"];
+    let document = emmclab(asked).exits(0).json();
+    let steps = document["steps"].as_array().unwrap();
+    assert!(steps.len() > 10 && document["grown_bad"].as_u64() > Some(1), "{document}");
+    for register in ["DEVICE_LIFE_TIME_EST_TYP_B", "PRE_EOL_INFO"] {
+        let of = steps.iter().filter(|step| step["register"] == register);
+        let values: Vec<u64> = of.map(|step| step["value"].as_u64().unwrap()).collect();
+        assert!(values.is_sorted(), "{register}: {values:?}");
+    }
+}
+
+#[test]
+fn parts_of_one_name_have_the_names_of_their_files() {
+    let (folder, part) = (scratch("advise_names"), testdata("virtual-cards/small-card.toml"));
+    let copy = save(&folder, "my-part.toml", std::fs::read(&part).unwrap());
+    let load = ["advise", "part", "--workload", "200MB/day,data=64MiB", "--years", "0.001", "--among"];
+    let document = emmclab(load.iter().copied().chain([&*part, &*copy, "--json"])).exits(0).json();
+    let names: Vec<&str> =
+        document["fitting"].as_array().unwrap().iter().map(|part| part["profile"].as_str().unwrap()).collect();
+    assert_eq!(names, ["small-card", "my-part"]);
+    let twice = emmclab(load.iter().copied().chain([&*part, &*part])).exits(2);
+    assert!(twice.stderr.contains("small-card.toml: named twice"), "{}", twice.stderr);
+    let other = save(&folder, "small-card.toml", std::fs::read(&part).unwrap());
+    let same = emmclab(load.iter().copied().chain([&*part, &*other])).exits(2);
+    assert!(same.stderr.contains("another part has the name \"small-card\" too"), "{}", same.stderr);
+}
+
 #[test]
 fn the_answer_stands_before_the_tables() {
     let small = small();

@@ -2,6 +2,9 @@
 
 use crate::nand::NO_UNIT;
 
+/// Places that are looked at one after the other in the time of one look at a random place.
+const PLACES_PER_LOOK: usize = 8;
+
 /// From logical unit to physical unit, for as many as the log can hold.
 #[derive(Clone, Debug)]
 pub(super) struct Index {
@@ -77,6 +80,11 @@ impl Index {
         self.places[hole] = (NO_UNIT, NO_UNIT);
         self.len -= 1;
         Some(physical)
+    }
+
+    /// Whether looking for each of `count` units is faster than looking at every place.
+    pub(super) fn is_faster_by_unit(&self, count: u32) -> bool {
+        count as usize <= self.places.len() / PLACES_PER_LOOK
     }
 
     /// Every logical unit that it holds, in no order.

@@ -185,7 +185,7 @@ impl Log {
         if self.is_empty() {
             return false;
         }
-        if count as usize <= self.index.len() {
+        if self.index.is_faster_by_unit(count) {
             return (first..first + count).any(|unit| self.holds(unit));
         }
         let inside = |unit: u32| unit.wrapping_sub(first) < count;
@@ -206,7 +206,7 @@ impl Log {
             }
         }
         let before = self.index.len();
-        if count as usize <= before {
+        if self.index.is_faster_by_unit(count) {
             for unit in first..first + count {
                 self.index.remove(unit);
             }
