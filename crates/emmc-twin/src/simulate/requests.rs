@@ -52,7 +52,12 @@ pub(super) fn simulated(profile: &Profile, measured: &Measured) -> Result<Vec<Ce
             true => (Jobs { jobs, range_bytes: u64::MAX, is_aged }, small(profile)),
             false => (Jobs { jobs, range_bytes: measured.range_bytes.max(BYTES_MAX), is_aged }, profile.clone()),
         };
-        let outcome = Bench::run(&suite, &mut target(&profile)?, &Options { without_intervals: true, ..Options::default() }, &mut Unwatched)?;
+        let outcome = Bench::run(
+            &suite,
+            &mut target(&profile)?,
+            &Options { without_intervals: true, ..Options::default() },
+            &mut Unwatched,
+        )?;
         for ((requests, block), found) in suite.jobs.iter().zip(&outcome.measurements) {
             let latency = if requests.is_write { &found.write_us } else { &found.read_us };
             let figures = [

@@ -35,7 +35,12 @@ pub(super) fn simulated(profile: &Profile, measured: &Measured) -> Result<Vec<Ce
         return Ok(Vec::new());
     }
     let suite = Passes { passes, unit_bytes: measured.unit_bytes };
-    let outcome = Bench::run(&suite, &mut target(profile)?, &Options { without_intervals: true, ..Options::default() }, &mut Unwatched)?;
+    let outcome = Bench::run(
+        &suite,
+        &mut target(profile)?,
+        &Options { without_intervals: true, ..Options::default() },
+        &mut Unwatched,
+    )?;
     let cell = |((units, is_random, block), found): (&(u16, bool, u64), &emmc_workload::Measurement)| Cell {
         column: Column::OpenUnits { units: *units, is_random: *is_random },
         kib: block >> 10,

@@ -17,8 +17,8 @@ mod rate;
 #[cfg(test)]
 mod tests;
 
-use emmc_port::TargetKind;
 pub use dd::UNSYNCED;
+use emmc_port::TargetKind;
 pub use emmclab::bench_result;
 pub(crate) use iozone::measurements as iozone_measurements;
 #[cfg(test)]

@@ -167,7 +167,12 @@ fn known(args: &TwinFitArgs) -> anyhow::Result<Known> {
 fn base(name: &str, kind: CardKind) -> anyhow::Result<Box<Profile>> {
     let NamedProfile { profile, age, .. } = NamedProfile::open(name.strip_prefix("sim:").unwrap_or(name))?;
     ensure!(age == 0.0, "--base {name}: only what a new part is counts; leave out @PERCENT");
-    ensure!(profile.kind == kind, "--base {name}: an {}; the fit is of an {}", kind_name(profile.kind), kind_name(kind));
+    ensure!(
+        profile.kind == kind,
+        "--base {name}: an {}; the fit is of an {}",
+        kind_name(profile.kind),
+        kind_name(kind)
+    );
     Ok(Box::new(profile))
 }
 
@@ -226,10 +231,7 @@ fn name_profile(profile: &mut Profile, stem: &str, args: &TwinFitArgs, (twin, kn
     let given: String = given.chain([like]).collect();
     profile.sources = vec![
         format!("{COMMAND} {} --kind {kind}{given}", args.measurements.join(" ")),
-        format!(
-            "{ERRORS}{:.1} % (median) and {:.1} % (90th percentile)",
-            twin.error.median, twin.error.p90
-        ),
+        format!("{ERRORS}{:.1} % (median) and {:.1} % (90th percentile)", twin.error.median, twin.error.p90),
     ];
     let facts = known.facts();
     if !facts.is_empty() {
