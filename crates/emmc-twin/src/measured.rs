@@ -289,8 +289,8 @@ fn is_aged(cell: &Measurement) -> bool {
     cell.state.as_ref().is_some_and(|state| state.kind == StateKind::Aged)
 }
 
-/// What the kernel makes of sequential calls through its page cache, as the suites `hdparm` and `dd` repeat it: the size
-/// of a request in KiB, and how many are outstanding.
+/// What the kernel makes of sequential calls through its page cache, as the suites `hdparm` and `dd` repeat it: the
+/// size of a request in KiB, and how many are outstanding.
 const READ_AHEAD: (u64, u16) = (128, 2);
 const WRITTEN_BACK: (u64, u16) = (512, 32);
 
