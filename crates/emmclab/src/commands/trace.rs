@@ -105,7 +105,14 @@ fn record(args: &TraceRecordArgs, output: &mut Output) -> CommandResult {
     }
     let signals = Signals::new()?;
     if args.measure_overhead {
-        return overhead::run(args, &signals, output);
+        let found = overhead::run(args, &signals, output);
+        return match (found, signals.last()) {
+            (Err(error), Some(signal)) => {
+                output.error(&format!("{error:#}"));
+                Ok(program::by_signal(signal))
+            }
+            (found, _) => found,
+        };
     }
     record_now(args, &name, &signals, output)
 }

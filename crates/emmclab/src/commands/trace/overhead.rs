@@ -145,7 +145,10 @@ fn time(
     };
     let took_s = began.elapsed().as_secs_f64();
     counter.into_iter().for_each(|counter| looks.add(counter));
-    let status = status.context(stopped)?;
+    let Some(status) = status else {
+        program.end(signals)?;
+        bail!(stopped);
+    };
     if !status.success() {
         let program = args.command.first().map(|program| program.to_string_lossy()).unwrap_or_default();
         bail!("{program}: {status}; a command that fails has no time to compare");

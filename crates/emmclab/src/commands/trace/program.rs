@@ -141,8 +141,9 @@ impl Program {
     ///
     /// Errors: those of the kernel.
     pub(super) fn end(mut self, signals: &Signals) -> anyhow::Result<()> {
-        signals.last.store(0, Ordering::Relaxed);
+        let first = signals.last.swap(0, Ordering::Relaxed);
         while self.0.try_wait()?.is_none() && !signals.wait(None)? {}
+        signals.last.store(first, Ordering::Relaxed);
         Ok(())
     }
 
