@@ -4,6 +4,9 @@ use crate::nand::StoredContent;
 use crate::profile::shipped;
 use emmc_units::Rng;
 
+/// More than any of these logs and cuts need: a cache that never writes ends a test, too.
+const TOUCHES_MAX: u32 = 100_000;
+
 /// Flash of a few small blocks: 8 pages of 16 KiB each when used with one bit a cell.
 fn flash(blocks: u32) -> Nand {
     let mut config = shipped::named("generic-8g").unwrap().nand;
@@ -100,12 +103,14 @@ fn a_cut_at_any_step_leaves_a_log_that_works() {
         let mut rng = Rng::new(step);
         nand.arm(FaultPlan { step, seed: step });
         let mut now = Instant::START;
-        loop {
-            match cache.touch(&mut nand, rng.below(1500) as u32, true, now) {
-                Ok(done) => now = done,
-                Err(error) => break assert_eq!(error, FtlError::PowerLost),
+        let cut = (0..TOUCHES_MAX).find_map(|_| match cache.touch(&mut nand, rng.below(1500) as u32, true, now) {
+            Ok(done) => {
+                now = done;
+                None
             }
-        }
+            Err(error) => Some(error),
+        });
+        assert_eq!(cut, Some(FtlError::PowerLost), "step {step}");
         let now = nand.off_since().unwrap();
         nand.power_on(now);
         let mut now = cache.recover(&mut nand, &|_| false, now).unwrap();
@@ -127,13 +132,12 @@ fn bad_blocks_are_tolerated_until_no_space_is_left() {
     config.failures.program_ppb = 2_000_000;
     let mut nand = Nand::new(&config, Geometry::new(&config, 16, 4096), 1);
     let mut cache = cache(&mut nand, 3, 3000);
-    let (mut rng, mut writes) = (Rng::new(1), 0);
-    let error = loop {
-        match cache.touch(&mut nand, rng.below(3000) as u32, true, Instant::START) {
-            Ok(_) => writes += 1,
-            Err(error) => break error,
-        }
-    };
+    let mut rng = Rng::new(1);
+    let end = (0..TOUCHES_MAX).find_map(|writes| {
+        let touched = cache.touch(&mut nand, rng.below(3000) as u32, true, Instant::START);
+        touched.err().map(|error| (writes, error))
+    });
+    let (writes, error) = end.expect("the log wears out");
     assert_eq!(error, FtlError::WornOut);
     // Nine blocks of 30 cycles and more, 8 pages each; programs also go to collecting.
     assert!(writes > 1000, "{writes}");
