@@ -51,6 +51,9 @@ pub struct HostTarget<T> {
     spent: Spent,
     /// When the card completes each, or the call returns.
     outstanding: Agenda<Outstanding>,
+    /// Requests that are in the card's queue, by tag there.
+    queued: Vec<(u64, Outstanding)>,
+    tags: u64,
 }
 
 #[derive(Debug)]
@@ -131,6 +134,8 @@ impl<T: SimulatedTarget> HostTarget<T> {
             allocated_end: 0,
             spent: Spent::default(),
             outstanding: Agenda::new(),
+            queued: Vec::new(),
+            tags: 0,
             shape: card.shape().clone(),
             card,
         }
@@ -179,7 +184,8 @@ impl<T: SimulatedTarget> HostTarget<T> {
         Around { between, pre, overlap: Nanos::ZERO, post, post_busy: post, gap: self.gap }
     }
 
-    fn direct(&mut self, request: &BlockRequest) -> Result<(Instant, Outstanding), TargetError> {
+    /// Direct I/O. Returns when the card completes it; without that it is in the card's queue.
+    fn direct(&mut self, request: &BlockRequest) -> Result<Option<(Instant, Outstanding)>, TargetError> {
         let Around { between, pre, overlap, mut post, mut post_busy, gap } = self.around(request);
         self.spent.program_ns += between.0;
         self.spent.pre_ns += pre.0;
@@ -194,11 +200,37 @@ impl<T: SimulatedTarget> HostTarget<T> {
         let submitted = if is_alone { self.now.max(self.queue_thread) } else { self.now } + between;
         self.queue_thread = submitted.max(self.queue_thread) + pre;
         let started = self.queue_thread.max(self.card_free + gap);
+        if gap == Nanos::ZERO && self.card.reorders() {
+            self.queue_thread = self.queue_thread + overlap;
+            self.tags += 1;
+            self.card.submit_at(BlockRequest { tag: self.tags, ..asked }, started)?;
+            let outstanding = Outstanding { submitted, request: *request, post, post_busy, error: None };
+            self.queued.push((self.tags, outstanding));
+            return Ok(None);
+        }
         let (ready, error) = self.card.serve(&asked, started)?;
         self.spent.card_ns += ready.since(started).0;
         self.queue_thread = self.queue_thread + overlap;
         self.card_free = if gap > Nanos::ZERO { ready } else { self.card_free };
-        Ok((ready, Outstanding { submitted, request: *request, post, post_busy, error }))
+        Ok(Some((ready, Outstanding { submitted, request: *request, post, post_busy, error })))
+    }
+
+    /// Takes the next completion of the card's queue, if it comes before all that are known.
+    fn take_queued(&mut self) -> Result<(), TargetError> {
+        if self.queued.is_empty() {
+            return Ok(());
+        }
+        let done = match self.outstanding.next_at() {
+            Some(next) => self.card.wait_until(next)?,
+            None => Some(self.card.wait()?),
+        };
+        let Some(done) = done else { return Ok(()) };
+        if let Some(index) = self.queued.iter().position(|(tag, _)| *tag == done.request.tag) {
+            let outstanding = self.queued.swap_remove(index).1;
+            self.spent.card_ns += done.latency().0;
+            self.outstanding.push(done.done, Outstanding { error: done.error, ..outstanding });
+        }
+        Ok(())
     }
 
     /// What the card gets of a request: a write of part of a new block is the whole block.
@@ -300,27 +332,31 @@ impl<T: SimulatedTarget> BlockTarget for HostTarget<T> {
 
     fn submit(&mut self, request: BlockRequest) -> Result<(), TargetError> {
         self.shape.check(&request)?;
-        let (ready, outstanding) = match self.pages.as_mut().filter(|_| self.through_cache) {
+        let known = match self.pages.as_mut().filter(|_| self.through_cache) {
             Some(pages) => {
                 let ready = pages.call(&request, self.now, &mut self.card)?;
                 let (submitted, post, post_busy) = (self.now, Nanos::ZERO, Nanos::ZERO);
-                (ready, Outstanding { submitted, request, post, post_busy, error: None })
+                Some((ready, Outstanding { submitted, request, post, post_busy, error: None }))
             }
             None => match self.synced(&request)? {
-                Some(outstanding) => outstanding,
+                Some(known) => Some(known),
                 None => self.direct(&request)?,
             },
         };
-        self.outstanding.push(ready, outstanding);
+        if let Some((ready, outstanding)) = known {
+            self.outstanding.push(ready, outstanding);
+        }
         Ok(())
     }
 
     fn wait(&mut self) -> Result<BlockDone, TargetError> {
+        self.take_queued()?;
         let Some((ready, done)) = self.outstanding.pop() else {
             return Err(TargetError::Failed { name: self.shape.name.clone(), reason: "nothing is outstanding".into() });
         };
         let Outstanding { submitted, request, post, post_busy, error } = done;
-        let post = if self.outstanding.is_empty() { post } else { post_busy };
+        let is_last = self.outstanding.is_empty() && self.queued.is_empty();
+        let post = if is_last { post } else { post_busy };
         let done = if post == Nanos::ZERO {
             ready
         } else {

@@ -230,6 +230,17 @@ pub trait SimulatedTarget: BlockTarget {
     /// Errors: as [`BlockTarget::submit`].
     fn serve(&mut self, request: &BlockRequest, at: Instant) -> Result<(Instant, Option<String>), TargetError>;
 
+    /// Whether outstanding requests may overtake each other, so that a host should use [`SimulatedTarget::submit_at`]
+    /// for those that it has outstanding at the same time.
+    fn reorders(&self) -> bool {
+        false
+    }
+
+    /// As [`BlockTarget::submit`], at an instant that is not before that of the last submission.
+    ///
+    /// Errors: as [`BlockTarget::submit`].
+    fn submit_at(&mut self, request: BlockRequest, at: Instant) -> Result<(), TargetError>;
+
     /// Background work while idle, until `until`; returns when the target is ready again.
     ///
     /// Errors: the target cannot continue.

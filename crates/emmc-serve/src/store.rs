@@ -31,9 +31,9 @@ use rustix::fs::FlockOperation;
 pub use check::{FileFinding, check, repair};
 use checkpoint::{Checkpoint, Progress};
 pub use error::StoreError;
-use journal::Journal;
+use journal::{Journal, checksum};
 use load::load;
-use state::NewState;
+use state::{NewState, Sample};
 
 /// The profile's file in a card's folder.
 const PROFILE_FILE: &str = "profile.toml";
@@ -59,6 +59,9 @@ const JOURNAL_BYTES_IDLE: u64 = 32 << 20;
 const STEPS_IDLE: u32 = 32;
 /// Units in one piece of a state that is written at once. Unit: mapping units.
 const PIECE_UNITS: u32 = 1 << 16;
+
+/// Most samples of the contents in a state. Each costs one read from the disk at the next start.
+const SAMPLES_MAX: usize = 256;
 
 /// The purpose of opening a card.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -336,6 +339,9 @@ impl Store {
             while next < card.blocks_to_store() {
                 next = checkpoint::add_piece(&mut state, card, next, PIECE_UNITS, 0)?;
             }
+            if !follow {
+                state.add_samples(&samples(card))?;
+            }
             state.place(&path, forces)
         };
         if let Err(source) = whole() {
@@ -347,6 +353,12 @@ impl Store {
         newest::note(&self.folder, generation);
         Ok(())
     }
+}
+
+/// Samples of a card's contents: slots, each with the checksum of its bytes.
+fn samples(card: &Card) -> Vec<Sample> {
+    let found = card.contents_sample(SAMPLES_MAX);
+    found.into_iter().map(|(slot, bytes)| (slot, checksum(bytes))).collect()
 }
 
 fn io(path: &Path, source: std::io::Error) -> StoreError {

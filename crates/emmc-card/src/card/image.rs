@@ -175,6 +175,12 @@ impl Card {
         self.device.nand().payload_end()
     }
 
+    /// Some of the bytes in the payload, each unit with its slot: at most `most`, spread evenly over the flash, and the
+    /// same ones for the same state.
+    pub fn contents_sample(&self, most: usize) -> Vec<(u32, &[u8])> {
+        self.device.nand().payload_sample(most)
+    }
+
     /// Releases unused space of the payload.
     pub fn tidy_contents(&mut self) {
         self.device.nand_mut().tidy_payload();

@@ -194,6 +194,21 @@ impl Nand {
         }
     }
 
+    /// Bytes in the payload, each with its slot: of some blocks, spread evenly over those that hold any.
+    pub(crate) fn payload_sample(&self, most: usize) -> Vec<(u32, &[u8])> {
+        let geometry = &self.geometry;
+        let units = |block: u32| geometry.first_unit(block, 0)..geometry.first_unit(block, self.block(block).next_page);
+        let in_use: Vec<u32> = (0..self.blocks.len() as u32).filter(|&block| self.block(block).next_page > 0).collect();
+        let chosen = in_use.iter().step_by(in_use.len().div_ceil(most.max(1)).max(1));
+        let of_block = |block: u32| {
+            units(block).find_map(|unit| {
+                let content = self.content_of(unit);
+                Some((content.slot()?, self.bytes_of(content)?))
+            })
+        };
+        chosen.filter_map(|&block| of_block(block)).collect()
+    }
+
     /// End of the used payload slots.
     pub(crate) fn payload_end(&self) -> u32 {
         self.store.as_deref().and_then(|store| store.slots.as_ref()).map_or(0, |slots| slots.end())

@@ -6,6 +6,7 @@
 mod content;
 mod job;
 mod polling;
+mod queue;
 mod serve;
 
 use std::cmp::Reverse;
@@ -22,6 +23,7 @@ use emmc_units::{Agenda, Instant, Nanos, SECTOR_BYTES};
 use crate::device::{Area, Device, HostDone, StorageError, WriteFlags};
 use crate::ftl::{FtlError, TrimKind};
 use polling::POLLING;
+use queue::Queue;
 
 /// The largest command of a host; larger requests are several commands in sequence.
 ///
@@ -46,7 +48,9 @@ pub struct SimTarget {
     asks_for_flushes: bool,
     /// The end of the last transfer.
     moved: Instant,
-    /// When the used slots of the card become free; kept only while all of them may be in use.
+    /// Requests whose transfer is not computed yet, if a queue is used.
+    queue: Queue,
+    /// When the card without a queue becomes free; kept only while it may be in use.
     taken: BinaryHeap<Reverse<Instant>>,
     /// Completions of outstanding requests by their places in `requests`, and the free places there.
     outstanding: Agenda<u32>,
@@ -94,6 +98,7 @@ impl SimTarget {
             polling,
             asks_for_flushes: true,
             moved: now,
+            queue: Queue::default(),
             taken,
             outstanding,
             requests: Vec::new(),
@@ -124,26 +129,15 @@ impl SimTarget {
         &mut self.device
     }
 
-    /// The same while at least as many requests are outstanding as the card has slots.
-    fn start_when_full(&mut self) -> Instant {
-        if self.taken.is_empty() {
-            // Until now every outstanding request had a slot.
-            let is_outstanding = |place: &u32| !self.free.contains(place);
-            let places = (0..self.requests.len() as u32).filter(is_outstanding);
-            self.taken = places.map(|place| Reverse(self.requests[place as usize].done)).collect();
-        }
-        self.start()
-    }
-
-    /// When the card can start a request that is submitted now.
+    /// When the card can start a request that is submitted at `at`.
     #[inline(always)]
-    fn start(&mut self) -> Instant {
-        if self.taken.is_empty() { self.now } else { self.start_behind() }
+    fn start(&mut self, at: Instant) -> Instant {
+        if self.taken.is_empty() { at } else { self.start_behind(at) }
     }
 
     /// The same while slots are taken.
-    fn start_behind(&mut self) -> Instant {
-        let mut start = self.now;
+    fn start_behind(&mut self, at: Instant) -> Instant {
+        let mut start = at;
         while self.taken.peek().is_some_and(|Reverse(end)| *end <= start) {
             self.taken.pop();
         }
@@ -177,13 +171,19 @@ impl SimTarget {
 
     #[inline(always)]
     fn command(&mut self, request: &BlockRequest, now: Instant) -> Result<Instant, StorageError> {
+        let now = match request.op {
+            BlockOp::Read | BlockOp::Write => self.queued(request, now)?,
+            BlockOp::Trim | BlockOp::Flush => now,
+        };
+        self.transfer(request, now)
+    }
+
+    /// The command with the data, or the whole command of a request without any.
+    #[inline(always)]
+    fn transfer(&mut self, request: &BlockRequest, now: Instant) -> Result<Instant, StorageError> {
         let Access { area, reliable, discard } = self.access;
         let (lba, sectors) = (request.offset_bytes / SECTOR_BYTES, request.bytes / SECTOR_BYTES);
         let flags = WriteFlags { reliable, force: request.through };
-        let now = match request.op {
-            BlockOp::Read | BlockOp::Write => self.queued(request.op, lba, sectors as u32, now)?,
-            BlockOp::Trim | BlockOp::Flush => now,
-        };
         let done = match request.op {
             BlockOp::Read | BlockOp::Write if self.device.keeps_data() => self.with_content(request, now)?,
             BlockOp::Read => self.device.read(area, lba, sectors as u32, None, now)?,
@@ -281,33 +281,7 @@ impl BlockTarget for SimTarget {
 
     #[inline]
     fn submit(&mut self, request: BlockRequest) -> Result<(), TargetError> {
-        self.check(&request)?;
-        if self.outstanding.len() >= DEPTH_MAX as usize {
-            return Err(self.failed(format!("more than {DEPTH_MAX} requests outstanding")));
-        }
-        let submitted = self.now;
-        let may_be_full = self.outstanding.len() >= self.slots;
-        let start = if may_be_full { self.start_when_full() } else { submitted };
-        let (done, error) = self.outcome(&request, start)?;
-        if may_be_full {
-            self.taken.push(Reverse(done));
-        }
-        let made = Outstanding { submitted, request, done };
-        let place = match self.free.pop() {
-            Some(place) => {
-                self.requests[place as usize] = made;
-                place
-            }
-            None => {
-                self.requests.push(made);
-                self.requests.len() as u32 - 1
-            }
-        };
-        if let Some(error) = error {
-            self.errors.push((place, error));
-        }
-        self.outstanding.push(done, place);
-        Ok(())
+        self.submit_at(request, self.now)
     }
 
     fn foresee_reads(&mut self, offsets_bytes: &[u64]) {
@@ -316,14 +290,16 @@ impl BlockTarget for SimTarget {
 
     #[inline]
     fn wait(&mut self) -> Result<BlockDone, TargetError> {
+        self.transfer_until(None)?;
         let Some((done, place)) = self.outstanding.pop() else {
             return Err(self.failed("nothing is outstanding"));
         };
         self.now = self.now.max(done);
         self.free.push(place);
-        if self.outstanding.len() < self.slots {
+        if self.outstanding.is_empty() {
             self.taken.clear();
         }
+        self.freed(done)?;
         let Outstanding { submitted, request, .. } = self.requests[place as usize];
         let error = self.errors.iter().position(|(failed, _)| *failed == place);
         let error = error.map(|index| self.errors.swap_remove(index).1);
@@ -331,6 +307,7 @@ impl BlockTarget for SimTarget {
     }
 
     fn wait_until(&mut self, until: Instant) -> Result<Option<BlockDone>, TargetError> {
+        self.transfer_until(Some(until))?;
         if self.outstanding.next_at().is_some_and(|done| done <= until) {
             return self.wait().map(Some);
         }
@@ -341,7 +318,7 @@ impl BlockTarget for SimTarget {
     #[inline(always)]
     fn complete(&mut self, request: BlockRequest) -> Result<BlockDone, TargetError> {
         self.check(&request)?;
-        let (submitted, start) = (self.now, self.start());
+        let (submitted, start) = (self.now, self.start(self.now));
         let (done, error) = match self.hand_over(&request, start) {
             Ok(done) => (done, None),
             Err(error) => self.failed_request(error, start)?,

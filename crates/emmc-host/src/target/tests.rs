@@ -60,6 +60,10 @@ impl SimulatedTarget for Card {
         Ok((self.free, None))
     }
 
+    fn submit_at(&mut self, _: BlockRequest, _: Instant) -> Result<(), TargetError> {
+        unreachable!("the card serves one request after the other")
+    }
+
     fn rest(&mut self, from: Instant, _: Instant) -> Result<Instant, TargetError> {
         Ok(from)
     }

@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use super::journal::Found;
 use super::state::FoundState;
 use super::{
-    DATA_FILE, EARLIER_JOURNAL_FILE, JOURNAL_FILE, NEW_JOURNAL_FILE, NEW_STATE_FILE, PROFILE_FILE, Profile, STATE_FILE,
-    Store, StoreError, io, load, lock, newest,
+    DATA_FILE, EARLIER_JOURNAL_FILE, JOURNAL_FILE, NEW_JOURNAL_FILE, NEW_STATE_FILE, PROFILE_FILE, Profile, Purpose,
+    STATE_FILE, Store, StoreError, io, load, lock, newest,
 };
 
 /// What was found of one file.
@@ -121,7 +121,12 @@ pub fn repair(folder: &Path) -> Result<Vec<String>, StoreError> {
     let bytes = std::fs::read(&path).map_err(|source| io(&path, source))?;
     let state = FoundState::parse(bytes).map_err(|expected| StoreError::Damaged { path: path.clone(), expected })?;
     let mut done = Vec::new();
-    if load::found(folder).is_ok() {
+    if let Ok((state, journals)) = load::found(folder) {
+        let (card, _) = load::card(folder, Purpose::Look, &state, &journals)?;
+        if load::other_content(&state, &journals, &card).is_some() {
+            write_whole(folder, STATE_FILE, &state.without_samples())?;
+            done.push(format!("{DATA_FILE}: taken as it is, with contents that are not those of {STATE_FILE}"));
+        }
         return Ok(done);
     }
     let read = |file: &str, generation: u64| {

@@ -1,5 +1,6 @@
 //! A card from its folder: the state, its pieces among the records of the journals, and the contents.
 
+use std::collections::HashMap;
 use std::path::Path;
 
 use emmc_card::card::{Card, Part};
@@ -9,19 +10,40 @@ use emmc_units::Instant;
 
 use super::data::DataFile;
 use super::journal::Found;
-use super::state::FoundState;
+use super::state::{FoundState, Sample};
 use super::{
     DATA_FILE, EARLIER_JOURNAL_FILE, JOURNAL_FILE, NEW_JOURNAL_FILE, PROFILE_FILE, Purpose, STATE_FILE, StoreError, io,
-    newest,
+    newest, samples,
 };
 
 /// The card in a folder, without power, the instant of its power-off, and the generation of its state.
 pub(super) fn load(folder: &Path, purpose: Purpose) -> Result<(Card, Instant, u64), StoreError> {
+    let (state, journals) = found(folder)?;
+    let (card, now) = card(folder, purpose, &state, &journals)?;
+    if let Some(slot) = other_content(&state, &journals, &card) {
+        let unit_bytes = card.device().profile().ftl.unit_bytes;
+        let at = u64::from(slot) * u64::from(unit_bytes);
+        let expected = format!(
+            "the contents that {STATE_FILE} (generation {}) was stored with; the {unit_bytes} bytes at byte {at} are \
+             others, so it is of another card or another time, or damaged; {REPAIR}",
+            state.generation
+        );
+        return Err(StoreError::Damaged { path: folder.join(DATA_FILE), expected });
+    }
+    Ok((card, now, state.generation))
+}
+
+/// The card that state, journals and contents make, and the instant of its power-off.
+pub(super) fn card(
+    folder: &Path,
+    purpose: Purpose,
+    state: &FoundState,
+    journals: &Journals,
+) -> Result<(Card, Instant), StoreError> {
     let profile_path = folder.join(PROFILE_FILE);
     let text = std::fs::read_to_string(&profile_path).map_err(|source| io(&profile_path, source))?;
     let profile = Profile::from_toml(&text).map_err(|source| StoreError::Profile { path: profile_path, source })?;
     let path = folder.join(STATE_FILE);
-    let (state, journals) = found(folder)?;
     let data_path = folder.join(DATA_FILE);
     let has_data = data_path.exists();
     let payload = match has_data || purpose == Purpose::Serve {
@@ -29,7 +51,7 @@ pub(super) fn load(folder: &Path, purpose: Purpose) -> Result<(Card, Instant, u6
         false => None,
     };
     let unit_bytes = u64::from(profile.ftl.unit_bytes);
-    let (card, now) = Card::from_image(profile, state.outline(), &parts(&state, &journals), payload)
+    let (card, now) = Card::from_image(profile, state.outline(), &parts(state, journals), payload)
         .map_err(|source| StoreError::Image { path, source })?;
     let needed = u64::from(card.contents_end()) * unit_bytes;
     let size = std::fs::metadata(&data_path).map_or(0, |found| found.len());
@@ -37,7 +59,18 @@ pub(super) fn load(folder: &Path, purpose: Purpose) -> Result<(Card, Instant, u6
         let expected = format!("at least {needed} bytes, found {size}");
         return Err(StoreError::Damaged { path: data_path, expected });
     }
-    Ok((card, now, state.generation))
+    Ok((card, now))
+}
+
+/// A slot whose bytes are not those that a state without records was stored with.
+pub(super) fn other_content(state: &FoundState, journals: &Journals, card: &Card) -> Option<u32> {
+    // Records change which slots are in use.
+    if journals.iter().any(Option::is_some) {
+        return None;
+    }
+    let found: HashMap<u32, [u8; 4]> = samples(card).into_iter().collect();
+    let differs = |(slot, expected): &Sample| found.get(slot).is_some_and(|found| found != expected);
+    state.samples().find(differs).map(|(slot, _)| slot)
 }
 
 /// What helps.

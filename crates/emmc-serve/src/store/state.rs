@@ -22,8 +22,14 @@ const OLD_HEADER_BYTES: usize = OLD_MAGIC.len() + 8 + 8;
 const MAGIC_OF_IMAGE: &[u8; 14] = b"emmclab state\n";
 /// The place of the end's frame, whose content is the number of pieces.
 const END: u64 = u64::MAX;
+/// The place of the frame with samples of the contents: slots, each with the checksum of its bytes.
+const SAMPLES: u64 = u64::MAX - 1;
 /// Written with one call, for which a request may wait.
 const BUFFER_BYTES: usize = 16 << 10;
+
+/// A slot of the contents, and the checksum of its bytes.
+pub(super) type Sample = (u32, [u8; 4]);
+const SAMPLE_BYTES: usize = 4 + 4;
 
 /// A state that is being written, under a name of its own.
 #[derive(Debug)]
@@ -74,10 +80,26 @@ impl NewState {
     ///
     /// Errors: the system's.
     pub(super) fn add(&mut self, position: u64, piece: &[u8]) -> std::io::Result<()> {
-        let mut bytes = Vec::with_capacity(8 + piece.len());
-        bytes.extend_from_slice(&position.to_le_bytes());
-        bytes.extend_from_slice(piece);
         self.pieces += 1;
+        self.write(position, piece)
+    }
+
+    /// Adds samples of the contents: what `card.data` holds as long as no records follow.
+    ///
+    /// Errors: the system's.
+    pub(super) fn add_samples(&mut self, samples: &[Sample]) -> std::io::Result<()> {
+        let mut bytes = Vec::with_capacity(samples.len() * SAMPLE_BYTES);
+        for (slot, of_content) in samples {
+            bytes.extend_from_slice(&slot.to_le_bytes());
+            bytes.extend_from_slice(of_content);
+        }
+        self.write(SAMPLES, &bytes)
+    }
+
+    fn write(&mut self, position: u64, content: &[u8]) -> std::io::Result<()> {
+        let mut bytes = Vec::with_capacity(8 + content.len());
+        bytes.extend_from_slice(&position.to_le_bytes());
+        bytes.extend_from_slice(content);
         self.size_bytes += bytes.len() as u64;
         self.file.write_all(&frame(&bytes))?;
         self.file.write_all(&bytes)
@@ -88,7 +110,7 @@ impl NewState {
     /// Errors: the system's.
     pub(super) fn place(mut self, name: &Path, forces: bool) -> std::io::Result<()> {
         let pieces = self.pieces;
-        self.add(END, &pieces.to_le_bytes())?;
+        self.write(END, &pieces.to_le_bytes())?;
         self.file.flush()?;
         if forces {
             self.file.get_ref().sync_all()?;
@@ -108,6 +130,8 @@ pub(super) struct FoundState {
     pub(super) follow: Option<bool>,
     outline: Range<usize>,
     pieces: Vec<(u64, Range<usize>)>,
+    /// With its frame.
+    samples: Option<Range<usize>>,
 }
 
 impl FoundState {
@@ -127,7 +151,7 @@ impl FoundState {
         };
         let damaged = || "a complete state with its checksums: it is cut off or damaged".to_string();
         let outline = next().ok_or_else(damaged)?;
-        let mut pieces = Vec::new();
+        let (mut pieces, mut samples) = (Vec::new(), None);
         loop {
             let found = next().filter(|found| found.len() >= 8).ok_or_else(damaged)?;
             let (position, piece) = (number(&bytes[found.clone()]), found.start + 8..found.end);
@@ -138,9 +162,12 @@ impl FoundState {
                 }
                 break;
             }
-            pieces.push((position, piece));
+            match position {
+                SAMPLES => samples = Some(found.start - frame(&[]).len()..found.end),
+                _ => pieces.push((position, piece)),
+            }
         }
-        Ok(Self { generation, start, follow, outline, pieces, bytes })
+        Ok(Self { generation, start, follow, outline, pieces, samples, bytes })
     }
 
     fn parse_image(bytes: Vec<u8>) -> Result<Self, String> {
@@ -148,7 +175,8 @@ impl FoundState {
         let generation = number(&bytes[MAGIC_OF_IMAGE.len()..]);
         match bytes.get(start - 4..).and_then(|rest| rest.split_at_checked(4)) {
             Some((expected, image)) if *expected == checksum(image) => {
-                Ok(Self { generation, start: 0, follow: None, outline: start..bytes.len(), pieces: Vec::new(), bytes })
+                let outline = start..bytes.len();
+                Ok(Self { generation, start: 0, follow: None, outline, pieces: Vec::new(), samples: None, bytes })
             }
             _ => Err("an image with its checksum: it is cut off or damaged".into()),
         }
@@ -162,6 +190,23 @@ impl FoundState {
         let of_header = checksum(&bytes[..end]);
         bytes[end..HEADER_BYTES].copy_from_slice(&of_header);
         bytes
+    }
+
+    /// The same state without its samples of the contents.
+    pub(super) fn without_samples(&self) -> Vec<u8> {
+        let mut bytes = self.bytes.clone();
+        bytes.drain(self.samples.clone().unwrap_or_default());
+        bytes
+    }
+
+    /// Samples of the contents.
+    pub(super) fn samples(&self) -> impl Iterator<Item = Sample> {
+        let frame = self.samples.clone().map(|frame| &self.bytes[frame]);
+        let samples = frame.and_then(|frame| framed(frame, 0)).and_then(|content| content.get(8..));
+        samples.unwrap_or_default().chunks_exact(SAMPLE_BYTES).map(|sample| {
+            let [slot, of_content] = [0, 4].map(|at| sample[at..].first_chunk().copied().unwrap_or_default());
+            (u32::from_le_bytes(slot), of_content)
+        })
     }
 
     pub(super) fn outline(&self) -> &[u8] {

@@ -34,7 +34,7 @@ impl SimTarget {
         call: impl FnOnce(&mut Device, Access, Instant) -> Result<HostDone, StorageError>,
     ) -> Result<BlockDone, TargetError> {
         self.check(&request)?;
-        let (submitted, start) = (self.now, self.start());
+        let (submitted, start) = (self.now, self.start(self.now));
         let (done, error) = match call(&mut self.device, self.access, start) {
             Ok(done) => {
                 self.moved = self.moved.max(done.transferred);

@@ -1,10 +1,9 @@
 //! How a host learns that the card is ready: it asks, with pauses.
 
-use emmc_port::BlockOp;
+use emmc_port::BlockRequest;
 use emmc_units::{Instant, Nanos};
 
 use super::SimTarget;
-use crate::card::PREPARATION;
 use crate::device::StorageError;
 
 /// The pause of a queue engine between two CMD13 that ask for ready tasks: 4096 clocks of 200 MHz, as drivers of
@@ -30,34 +29,15 @@ impl SimTarget {
     }
 
     /// Queues a task at `now`: CMD44 and CMD45, then CMD13 until it is ready. Returns when CMD46 or CMD47 can be sent.
-    ///
-    /// A task that becomes ready during another's transfer is found at the end of that, without a further wait: the
-    /// engine asks during the last block (CBC 1).
-    pub(super) fn queued(
-        &mut self,
-        op: BlockOp,
-        lba: u64,
-        sectors: u32,
-        now: Instant,
-    ) -> Result<Instant, StorageError> {
-        let Some(interval) = self.polling else { return Ok(now) };
+    pub(super) fn queued(&mut self, request: &BlockRequest, now: Instant) -> Result<Instant, StorageError> {
+        if self.polling.is_none() {
+            return Ok(now);
+        }
         let command = self.device.bus().command();
         let queued = now + command + command;
-        let ready = match op {
-            BlockOp::Read => self.device.prepare_read(self.access.area, lba, sectors, queued + PREPARATION)?,
-            _ => Some(self.device.prepare_write(self.access.area, lba, sectors, queued + PREPARATION)?),
-        };
         // A read without room in the buffer is fetched during its transfer.
-        let ready = ready.unwrap_or(queued);
-        if ready <= self.moved {
-            return Ok(queued.max(ready));
-        }
-        let first = self.moved.max(queued) + command;
-        let wait = ready.since(first);
-        // Each further question takes the command and the pause before it. One is the usual case: it needs no division.
-        let interval = interval + command;
-        let polls = if wait <= interval { u64::from(wait > Nanos::ZERO) } else { wait.0.div_ceil(interval.0) };
-        Ok(first + interval * polls)
+        let ready = self.prepared(request, queued)?.unwrap_or(queued);
+        Ok(self.found(queued, ready))
     }
 
     /// When a host knows that a flush which it sent at `now` ended at `done`: it asks with growing pauses.

@@ -5,15 +5,53 @@ use std::cmp::Reverse;
 use emmc_port::{BlockRequest, SimulatedTarget, TargetError};
 use emmc_units::Instant;
 
-use super::SimTarget;
+use super::{DEPTH_MAX, Outstanding, SimTarget};
 use crate::device::StorageError;
 use crate::ftl::FtlError;
 
+impl SimTarget {
+    /// A place for an outstanding request.
+    fn place(&mut self, made: Outstanding) -> u32 {
+        match self.free.pop() {
+            Some(place) => {
+                self.requests[place as usize] = made;
+                place
+            }
+            None => {
+                self.requests.push(made);
+                self.requests.len() as u32 - 1
+            }
+        }
+    }
+}
+
 impl SimulatedTarget for SimTarget {
+    fn reorders(&self) -> bool {
+        self.polling.is_some()
+    }
+
+    #[inline]
+    fn submit_at(&mut self, request: BlockRequest, at: Instant) -> Result<(), TargetError> {
+        self.check(&request)?;
+        if self.outstanding.len() + self.queue.len() >= DEPTH_MAX as usize {
+            return Err(self.failed(format!("more than {DEPTH_MAX} requests outstanding")));
+        }
+        let place = self.place(Outstanding { submitted: at, request, done: at });
+        if self.polling.is_some() {
+            return self.enter(place, at);
+        }
+        let start = self.start(at);
+        let outcome = self.outcome(&request, start)?;
+        self.taken.push(Reverse(outcome.0));
+        self.ended_at(place, outcome);
+        Ok(())
+    }
+
     fn serve(&mut self, request: &BlockRequest, at: Instant) -> Result<(Instant, Option<String>), TargetError> {
         self.check(request)?;
+        self.transfer_all()?;
         self.now = self.now.max(at);
-        let start = self.start();
+        let start = self.start(self.now);
         let (done, error) = self.outcome(request, start)?;
         self.taken.push(Reverse(done));
         Ok((done, error))

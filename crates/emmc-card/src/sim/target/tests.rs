@@ -47,6 +47,52 @@ fn a_queue_runs_dies_in_parallel() {
     assert!(queued.1.0 * 3 < queued.0.0 * 2, "{} against {}", queued.1, queued.0);
 }
 
+/// Pages of four dies: those of a free die come before an earlier one whose die is busy.
+#[test]
+fn ready_tasks_overtake_those_that_wait_for_flash() {
+    let run = |queueing: bool| {
+        let mut target = target("pine64-64g", queueing);
+        for at in 0..64 {
+            target.complete(request(BlockOp::Write, at << 20, 4096, 0)).unwrap();
+        }
+        target.complete(request(BlockOp::Flush, 0, 0, 0)).unwrap();
+        let mut rng = emmc_units::Rng::new(7);
+        let mut ended: Vec<BlockDone> = Vec::new();
+        for tag in 0..500 {
+            if tag >= 8 {
+                ended.push(target.wait().unwrap());
+            }
+            target.submit(request(BlockOp::Read, rng.below(64) << 20, 4096, tag)).unwrap();
+        }
+        ended.extend(std::iter::from_fn(|| target.wait().ok()));
+        assert!(ended.iter().all(|done| done.done > done.submitted) && ended.is_sorted_by_key(|done| done.done));
+        let mut tags: Vec<u64> = ended.iter().map(|done| done.request.tag).collect();
+        let overtakes = !tags.is_sorted();
+        tags.sort_unstable();
+        assert!(tags.into_iter().eq(0..500), "each request ends once");
+        (overtakes, target.now())
+    };
+    let ((overtakes, queued), (overtakes_alone, alone)) = (run(true), run(false));
+    assert!(overtakes && !overtakes_alone && queued < alone, "{overtakes} {queued:?}, {overtakes_alone} {alone:?}");
+}
+
+/// More requests than the card has slots: those that wait in the host are handed over as others end.
+#[test]
+fn a_full_queue_takes_the_next_as_a_slot_becomes_free() {
+    let mut target = target("generic-8g", true);
+    for tag in 0..40 {
+        target.submit(request(BlockOp::Read, tag * 4096, 4096, tag)).unwrap();
+    }
+    target.submit(request(BlockOp::Flush, 0, 0, 40)).unwrap();
+    let mut ends: Vec<(Instant, u64)> = Vec::new();
+    while let Ok(done) = target.wait() {
+        ends.push((done.done, done.request.tag));
+    }
+    assert_eq!(ends.len(), 41);
+    assert!(ends.is_sorted_by_key(|(at, _)| *at));
+    assert_eq!(ends.last().unwrap().1, 40, "a flush waits for what was handed over before it: {ends:?}");
+}
+
 #[test]
 fn a_present_cache_is_enabled_also_in_the_registers() {
     for (name, has_cache) in [("odroid-64g", true), ("friendlyelec-emmc-8g", false)] {

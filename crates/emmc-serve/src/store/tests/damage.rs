@@ -168,3 +168,42 @@ fn a_damaged_journal_of_a_checkpoint_is_repaired() {
         }
     }
 }
+
+#[test]
+fn the_contents_of_another_card_or_another_time_are_refused() {
+    let ended = |seed: u64, steps: usize| {
+        let mut rig = Rig::new(seed);
+        (0..20).for_each(|_| rig.step());
+        let earlier = std::fs::read(rig.path(DATA_FILE)).unwrap();
+        (20..steps).for_each(|_| rig.step());
+        let Rig { folder, store, mut card, now, expected, .. } = rig;
+        store.finish(&mut card, now).unwrap();
+        (folder, earlier, expected)
+    };
+    let (folder, mut earlier, expected) = ended(21, 200);
+    let (another, ..) = ended(22, 60);
+    let again = |folder: &Path| {
+        let (store, mut card, now) = open(folder);
+        check(&mut card, now, &expected, "the same folder");
+        store.finish(&mut card, now).unwrap();
+    };
+    again(folder.path());
+    again(copy(folder.path()).path());
+    let put = |data: &[u8]| {
+        let wrong = copy(folder.path());
+        std::fs::write(wrong.path().join(DATA_FILE), data).unwrap();
+        let error = Store::look(wrong.path()).unwrap_err().to_string();
+        assert!(error.contains("card.data: expected the contents that card.state"), "{error}");
+        wrong
+    };
+    let whole = std::fs::read(folder.path().join(DATA_FILE)).unwrap();
+    put(&std::fs::read(another.path().join(DATA_FILE)).unwrap());
+    put(&vec![0; whole.len()]);
+    // Of an earlier time: as long as needed, but for holes at the end.
+    earlier.resize(whole.len().max(earlier.len()), 0);
+    let wrong = put(&earlier);
+    let done = crate::store::repair(wrong.path()).unwrap();
+    assert!(done.len() == 1 && done[0].contains("taken as it is"), "{done:?}");
+    assert!(crate::store::repair(wrong.path()).unwrap().is_empty());
+    assert!(crate::store::check(wrong.path()).unwrap().iter().all(|found| !found.is_damage));
+}

@@ -37,7 +37,10 @@ fn a_queue_makes_reads_of_several_dies_overlap() {
     };
     let (one, eight) = (reads(profile.clone(), 1), reads(profile.clone(), 8));
     let gain = eight.work.requests_per_s / one.work.requests_per_s;
-    assert!((2.0..4.01).contains(&gain), "{gain}");
+    // At depth 1 a read also takes its commands, the wait for the next poll and the transfer; at depth 8 other reads
+    // hide those. What four dies can read bounds the rate.
+    let bound = 4.0 / (profile.nand.native.read_us * 1e-6);
+    assert!(gain > 2.0 && eight.work.requests_per_s < 1.01 * bound, "{gain}, {bound}: {eight:?}");
     assert!(eight.work.latency_us.all.p50 > one.work.latency_us.all.p50);
     // Without a command queue the requests wait at the host instead, without any gain.
     profile.controller.queue_depth = 0;
