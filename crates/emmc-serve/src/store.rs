@@ -112,9 +112,7 @@ impl Store {
     ///
     /// Errors: no card, in use, damaged.
     pub fn open(folder: &Path, purpose: Purpose) -> Result<(Self, Card, Instant), StoreError> {
-        if !folder.join(STATE_FILE).is_file() {
-            return Err(StoreError::NoCard(folder.into()));
-        }
+        must_be_card(folder)?;
         let lock = lock(folder)?;
         let (card, now, generation) = load(folder, purpose)?;
         Ok((Self::new(folder, generation, lock), card, now))
@@ -124,9 +122,7 @@ impl Store {
     ///
     /// Errors: no card, damaged.
     pub fn look(folder: &Path) -> Result<(Card, Instant), StoreError> {
-        if !folder.join(STATE_FILE).is_file() {
-            return Err(StoreError::NoCard(folder.into()));
-        }
+        must_be_card(folder)?;
         // A server may merge its journal into the state at any moment; then both are read again.
         let mut found = load(folder, Purpose::Look);
         for _ in 0..3 {
@@ -359,6 +355,30 @@ impl Store {
 fn samples(card: &Card) -> Vec<Sample> {
     let found = card.contents_sample(SAMPLES_MAX);
     found.into_iter().map(|(slot, bytes)| (slot, checksum(bytes))).collect()
+}
+
+/// Everything in the folder that a card's files may be is a file: opening anything else could wait for ever.
+///
+/// Errors: no card; something else has the name of one of its files.
+fn must_be_card(folder: &Path) -> Result<(), StoreError> {
+    if !folder.join(STATE_FILE).exists() {
+        return Err(StoreError::NoCard(folder.into()));
+    }
+    let names = [
+        STATE_FILE,
+        PROFILE_FILE,
+        LOCK_FILE,
+        DATA_FILE,
+        JOURNAL_FILE,
+        EARLIER_JOURNAL_FILE,
+        NEW_JOURNAL_FILE,
+        NEW_STATE_FILE,
+    ];
+    let mut paths = names.iter().map(|name| folder.join(name));
+    match paths.find(|path| std::fs::metadata(path).is_ok_and(|found| !found.is_file())) {
+        Some(path) => Err(StoreError::Damaged { path, expected: "a regular file".into() }),
+        None => Ok(()),
+    }
 }
 
 fn io(path: &Path, source: std::io::Error) -> StoreError {

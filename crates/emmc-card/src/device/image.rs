@@ -22,7 +22,7 @@ pub enum ImageError {
     #[error("the state is damaged: {0}")]
     Damaged(String),
     /// The image of a card with another profile.
-    #[error("the state belongs to a card that does not match profile {0}")]
+    #[error("the state belongs to a card that does not match profile {0}: expected the profile that it was made with")]
     OtherShape(String),
     /// The card's contents are stored elsewhere, and were not passed.
     #[error("the card has contents, which are stored beside its state and were not passed")]

@@ -8,7 +8,7 @@ use super::journal::Found;
 use super::state::FoundState;
 use super::{
     DATA_FILE, EARLIER_JOURNAL_FILE, JOURNAL_FILE, NEW_JOURNAL_FILE, NEW_STATE_FILE, PROFILE_FILE, Profile, Purpose,
-    STATE_FILE, Store, StoreError, io, load, lock, newest,
+    STATE_FILE, Store, StoreError, io, load, lock, must_be_card, newest,
 };
 
 /// What was found of one file.
@@ -36,9 +36,7 @@ impl FileFinding {
 ///
 /// Errors: no card; the system's.
 pub fn check(folder: &Path) -> Result<Vec<FileFinding>, StoreError> {
-    if !folder.join(STATE_FILE).is_file() {
-        return Err(StoreError::NoCard(folder.into()));
-    }
+    must_be_card(folder)?;
     let mut found = vec![profile(folder)?];
     let path = folder.join(STATE_FILE);
     let state = FoundState::parse(std::fs::read(&path).map_err(|source| io(&path, source))?);
@@ -113,10 +111,8 @@ fn card(folder: &Path) -> FileFinding {
 ///
 /// Errors: no card, in use, the system's; a damaged state, which nothing replaces.
 pub fn repair(folder: &Path) -> Result<Vec<String>, StoreError> {
+    must_be_card(folder)?;
     let path = folder.join(STATE_FILE);
-    if !path.is_file() {
-        return Err(StoreError::NoCard(folder.into()));
-    }
     let _lock = lock(folder)?;
     let bytes = std::fs::read(&path).map_err(|source| io(&path, source))?;
     let state = FoundState::parse(bytes).map_err(|expected| StoreError::Damaged { path: path.clone(), expected })?;

@@ -207,3 +207,25 @@ fn the_contents_of_another_card_or_another_time_are_refused() {
     assert!(crate::store::repair(wrong.path()).unwrap().is_empty());
     assert!(crate::store::check(wrong.path()).unwrap().iter().all(|found| !found.is_damage));
 }
+
+/// Opening a pipe would wait for a writer.
+#[test]
+fn what_is_not_a_file_is_refused_at_once() {
+    let rig = Rig::new(23);
+    for file in [STATE_FILE, JOURNAL_FILE, DATA_FILE, PROFILE_FILE, LOCK_FILE] {
+        let wrong = copy(rig.folder.path());
+        let _ = std::fs::remove_file(wrong.path().join(file));
+        let fifo = rustix::fs::FileType::Fifo;
+        rustix::fs::mknodat(rustix::fs::CWD, wrong.path().join(file), fifo, 0o600.into(), 0).unwrap();
+        let refusals = [
+            Store::open(wrong.path(), Purpose::Serve).err(),
+            Store::look(wrong.path()).err(),
+            crate::store::check(wrong.path()).err(),
+            crate::store::repair(wrong.path()).err(),
+        ];
+        for refusal in refusals {
+            let said = refusal.unwrap().to_string();
+            assert!(said.contains(file) && said.contains("expected a regular file"), "{said}");
+        }
+    }
+}
