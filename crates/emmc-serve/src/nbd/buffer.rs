@@ -1,6 +1,10 @@
-//! Reusable byte buffers: memory only grows, and is not cleared.
+//! Reusable byte buffers: their memory grows, is not cleared, and beyond a limit is not kept.
 
-/// Bytes from the start up to a length, in memory that only grows.
+/// Memory that a buffer keeps when it is empty: larger requests are rare, and a client that makes one may stay for days.
+/// Unit: bytes.
+pub(super) const KEPT_BYTES_MAX: usize = 4 << 20;
+
+/// Bytes from the start up to a length.
 #[derive(Debug, Default)]
 pub struct Buffer {
     memory: Vec<u8>,
@@ -46,6 +50,9 @@ impl Buffer {
     /// Drops everything.
     pub fn clear(&mut self) {
         self.length = 0;
+        if self.memory.len() > KEPT_BYTES_MAX {
+            self.memory = Vec::new();
+        }
     }
 
     /// Allocated memory. Unit: bytes.
@@ -70,5 +77,8 @@ mod tests {
         assert_eq!((buffer.bytes(), buffer.capacity()), (&b"abcx"[..], 5));
         buffer.clear();
         assert_eq!((buffer.length(), buffer.capacity()), (0, 5));
+        buffer.room(KEPT_BYTES_MAX + 1);
+        buffer.clear();
+        assert_eq!((buffer.length(), buffer.capacity()), (0, 0));
     }
 }

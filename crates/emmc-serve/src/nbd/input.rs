@@ -2,6 +2,8 @@
 
 use std::io::{self, Read};
 
+use super::buffer::KEPT_BYTES_MAX;
+
 /// The amount read ahead: one burst of a client at depth 32 with 4 KiB writes. Unit: bytes.
 const AHEAD_BYTES: usize = 128 << 10;
 
@@ -32,6 +34,12 @@ impl<R: Read> Input<R> {
     pub(crate) fn fill(&mut self, bytes: usize) -> io::Result<bool> {
         if self.start == self.end {
             (self.start, self.end) = (0, 0);
+        }
+        if self.memory.len() > KEPT_BYTES_MAX && self.end - self.start + bytes <= 2 * AHEAD_BYTES {
+            let mut memory = vec![0; 3 * AHEAD_BYTES];
+            let arrived = self.end - self.start;
+            memory[..arrived].copy_from_slice(self.next(arrived));
+            (self.memory, self.start, self.end) = (memory, 0, arrived);
         }
         if self.start + bytes + AHEAD_BYTES > self.memory.len() {
             self.memory.copy_within(self.start..self.end, 0);
@@ -143,6 +151,18 @@ mod tests {
         }
         let mut rest = vec![0; data.len() - at + 1];
         assert_eq!(input.take(&mut rest).unwrap_err().kind(), io::ErrorKind::UnexpectedEof);
+    }
+
+    #[test]
+    fn the_memory_of_a_long_message_is_not_kept() {
+        let data: Vec<u8> = (0..6_000_000_u32).map(|i| (i % 251) as u8).collect();
+        let mut input = Input::new(Drip(&data, 1));
+        for (at, bytes) in [(0, 28), (28, 5_000_000), (5_000_028, 28), (5_000_056, 400_000)] {
+            assert!(input.fill(bytes).unwrap());
+            assert_eq!(input.next(bytes), &data[at..at + bytes], "at {at}");
+            input.consume(bytes);
+        }
+        assert!(input.memory.len() < 1_000_000, "{}", input.memory.len());
     }
 
     #[test]
