@@ -184,14 +184,15 @@ impl HiddenCard {
 
 /// Years to the end of life under random writes, as it is and with each change.
 fn lives(profile: &Profile) -> Result<Vec<f64>, String> {
-    let written = Written::Rate { bytes_per_day: 1e9, random_share: 1.0, block_bytes: 4096, data: Size::Percent(50) };
+    let written = Written::Rate { bytes_per_day: 1e9, random_share: 1.0, block_bytes: 4096, data: Size::Percent(40) };
     let question = Question { written, today: Setup { flush_s: None, ..Setup::default() }, seed: 1 };
     let changes: Result<Vec<Change>, _> = CHANGES.iter().map(|change| Change::parse(change)).collect();
     let changes = changes.map_err(|error| error.to_string())?;
     let mut profile = small(profile);
     // The registers say it, and nothing that is measured does.
     let bits = u64::from(profile.nand.cell.bits());
-    profile.areas.enhanced_groups_max = (profile.areas.user_bytes / u64::from(profile.areas.wp_group_bytes) / bits) as u32;
+    profile.areas.enhanced_groups_max =
+        (profile.areas.user_bytes / u64::from(profile.areas.wp_group_bytes) / bits) as u32;
     let card = || {
         let options = DeviceOptions { keep: StoredContent::Nothing, seed: 1 };
         let card = Card::new(profile.clone(), options).map_err(|error| error.to_string())?;
