@@ -4,7 +4,8 @@ use std::path::Path;
 
 use anyhow::{Context, anyhow, bail};
 use emmc_card::card::Card;
-use emmc_card::device::DeviceOptions;
+use emmc_card::device::{DeviceOptions, StorageError};
+use emmc_card::ftl::FtlError;
 use emmc_card::nand::StoredContent;
 use emmc_card::profile::{Profile, ProfileError, shipped};
 use emmc_serve::store::{Purpose, STATE_FILE, Store};
@@ -74,8 +75,12 @@ impl NamedProfile {
         if self.age > 0.0 {
             let mut bar = Bar::new();
             let what = format!("ageing {}", self.profile.name);
-            now = card.device_mut().age_watched(self.age, now, &mut |share| bar.show(Some(share), &what))?;
+            let aged = card.device_mut().age_watched(self.age, now, &mut |share| bar.show(Some(share), &what));
             bar.finish();
+            now = aged.with_context(|| {
+                let percent = 100.0 * self.age;
+                format!("{}@{percent}%: the card wears out before; expected a smaller share", self.profile.name)
+            })?;
         }
         Ok(Powered { card, now, store: None })
     }
@@ -184,8 +189,13 @@ impl Powered {
         Ok(Store::create(folder, profile, &self.card, now)?)
     }
 
+    /// A worn-out card loses what is in its cache: it has no block to write that to.
     fn switch_off(&mut self) -> anyhow::Result<Instant> {
-        let now = self.card.device_mut().flush(self.now)?.done;
+        let now = match self.card.device_mut().flush(self.now) {
+            Ok(flushed) => flushed.done,
+            Err(StorageError::Ftl(FtlError::WornOut)) => self.now,
+            Err(error) => return Err(error.into()),
+        };
         self.card.power_off(now);
         Ok(now)
     }

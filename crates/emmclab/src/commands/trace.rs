@@ -100,6 +100,7 @@ fn record(args: &TraceRecordArgs, output: &mut Output) -> CommandResult {
         Ok(_) if !args.force => anyhow::bail!("{name}: exists already; --force replaces it"),
         _ => {}
     }
+    can_write(&args.output).with_context(|| format!("{name}: cannot write"))?;
     if args.from_boot {
         return boot::from_boot(args, output);
     }
@@ -115,6 +116,13 @@ fn record(args: &TraceRecordArgs, output: &mut Output) -> CommandResult {
         };
     }
     record_now(args, &name, &signals, output)
+}
+
+/// Finds out before an hour of work whether its recording can be written. Leaves the place as it was.
+fn can_write(path: &Path) -> io::Result<()> {
+    let is_there = path.exists();
+    File::options().write(true).create(true).truncate(false).open(path)?;
+    if is_there { Ok(()) } else { std::fs::remove_file(path) }
 }
 
 /// Records until the command ends, the time is over, or a signal comes.

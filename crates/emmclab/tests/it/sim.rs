@@ -280,3 +280,21 @@ fn a_ready_job_is_run_by_its_name() {
     let unknown = emmclab(["sim", "run", "--profile", &profile, "--job", "steady"]).exits(2);
     assert!(unknown.stderr.contains("not a shipped job (steady-random, collapse-and-trim"), "{}", unknown.stderr);
 }
+
+/// With a write cache that is full when the last spare block goes.
+#[test]
+fn a_card_that_wears_out_is_reported_and_kept() {
+    let folder = scratch("sim_worn_out");
+    let profile = concat!("sim:", env!("CARGO_MANIFEST_DIR"), "/../../examples/small-card.toml");
+    let job = save(&folder, "job.json", r#"{"phases": [{"kind": "random", "amount": "until worn out"}]}"#);
+    let card = folder.join("card").display().to_string();
+    emmclab(["sim", "create", &card, &format!("{profile}@90%")]).exits(0);
+    let run = emmclab(["sim", "run", &card, "--job", &job, "--json"]).exits(1).json();
+    assert_eq!(run["ended"], "worn out");
+    assert!(run["host_writes"].as_u64().unwrap() > 1000);
+    // The card is kept as it ended: it takes no more writes.
+    let again = emmclab(["sim", "run", &card, "--job", &job, "--json"]).exits(1).json();
+    assert_eq!((&again["ended"], &again["host_writes"]), (&json!("worn out"), &json!(0)));
+    let refused = emmclab(["health", &format!("{profile}@99%")]).exits(2).stderr;
+    assert!(refused.contains("small-card@99%: the card wears out before"), "{refused}");
+}

@@ -82,6 +82,15 @@ fn a_signal_ends_the_recording_and_leaves_nothing_behind() {
 
 /// As `time` and `timeout` have it.
 #[test]
+fn a_recording_that_cannot_be_written_is_refused_before_the_command() {
+    let folder = scratch("trace_unwritable");
+    let [name, ran] = ["no/such/t.dat", "ran"].map(|name| folder.join(name).display().to_string());
+    let refused = emmclab(["trace", "record", "-o", &name, "--", "touch", &ran]).exits(2).stderr;
+    assert!(refused.contains(&format!("{name}: cannot write")), "{refused}");
+    assert!(!Path::new(&ran).exists());
+}
+
+#[test]
 fn the_exit_code_is_the_one_of_the_command() {
     let folder = scratch("trace_exit");
     let name = folder.join("t.dat").display().to_string();
