@@ -50,7 +50,7 @@ pub struct SimTarget {
     moved: Instant,
     /// Requests whose transfer is not computed yet, if a queue is used.
     queue: Queue,
-    /// When the card without a queue becomes free; kept only while it may be in use.
+    /// When slots become free, of requests whose end is known at once: without a queue, and below a simulated host.
     taken: BinaryHeap<Reverse<Instant>>,
     /// Completions of outstanding requests by their places in `requests`, and the free places there.
     outstanding: Agenda<u32>,
@@ -67,7 +67,6 @@ pub struct SimTarget {
 struct Outstanding {
     submitted: Instant,
     request: BlockRequest,
-    done: Instant,
 }
 
 impl SimTarget {

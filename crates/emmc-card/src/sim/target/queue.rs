@@ -160,7 +160,6 @@ impl SimTarget {
 
     /// The end of a request is known.
     pub(super) fn ended_at(&mut self, place: u32, (done, error): (Instant, Option<String>)) {
-        self.requests[place as usize].done = done;
         if let Some(error) = error {
             self.errors.push((place, error));
         }

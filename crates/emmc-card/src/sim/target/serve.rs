@@ -36,7 +36,7 @@ impl SimulatedTarget for SimTarget {
         if self.outstanding.len() + self.queue.len() >= DEPTH_MAX as usize {
             return Err(self.failed(format!("more than {DEPTH_MAX} requests outstanding")));
         }
-        let place = self.place(Outstanding { submitted: at, request, done: at });
+        let place = self.place(Outstanding { submitted: at, request });
         if self.polling.is_some() {
             return self.enter(place, at);
         }
