@@ -80,7 +80,6 @@ fn a_signal_ends_the_recording_and_leaves_nothing_behind() {
     emmclab(["trace", "analyse", &file.display().to_string(), "--json"]).json()["events"].as_u64().unwrap();
 }
 
-/// As `time` and `timeout` have it.
 #[test]
 fn a_recording_that_cannot_be_written_is_refused_before_the_command() {
     let folder = scratch("trace_unwritable");
@@ -90,6 +89,7 @@ fn a_recording_that_cannot_be_written_is_refused_before_the_command() {
     assert!(!Path::new(&ran).exists());
 }
 
+/// As `time` and `timeout` have it.
 #[test]
 fn the_exit_code_is_the_one_of_the_command() {
     let folder = scratch("trace_exit");
