@@ -219,8 +219,8 @@ impl<'a> Times<'a> {
         f64::from(nand.pages_per_block / nand.native.program_us.len() as u32) * self.page_kib / self.unit_kib()
     }
 
-    /// Folding of a unit of a row: the row of the log that is programmed before it, the log's page that is read, the row
-    /// of the main layer, and its share of the erase.
+    /// Folding of a unit: its share of the row of the log that is programmed before it, of the log's pages that are
+    /// read, of the row of the main layer, and of the erase.
     fn folding_of_a_unit(&self) -> f64 {
         let nand = &self.profile.nand;
         let log = self.small_write_cell();
