@@ -5,6 +5,7 @@
 # trial: --profile small.toml --controller cqe --uml --in-turn
 # trial: --profile small.toml --controller no-cqe --uml --in-turn
 # trial: --profile small.toml --controller cqe --clock virtual --in-turn
+# trial: --profile small.toml --controller no-cqe --clock virtual --in-turn
 # trial: --profile small.toml --controller cqe --in-turn
 # trial: --profile small.toml --controller cqe --processors 2 --in-turn
 . /guest/library.sh
@@ -35,6 +36,12 @@ for event in mmc/mmc_request_start mmc/mmc_request_done iomap/iomap_dio_rw_begin
     writeback/writeback_dirty_folio irq/irq_handler_entry; do
     record $event
 done
+# The driver starts the time limit of a command right before it writes the command.
+limit=$(grep ' sdhci_timeout_data_timer' /proc/kallsyms | head -n 1)
+if [ -n "$limit" ] && echo "function == 0x${limit%% *}" >$tracing/events/timer/timer_start/filter; then
+    record timer/timer_start
+    echo "$limit" >>/out/formats
+fi
 for call in read pread64 write pwrite64 fsync io_submit; do
     record syscalls/sys_enter_$call
     record syscalls/sys_exit_$call

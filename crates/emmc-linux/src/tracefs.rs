@@ -9,6 +9,7 @@ mod calibration;
 mod events;
 mod place;
 mod sums;
+mod symbols;
 
 use std::fs::{self, File};
 use std::io::{self, ErrorKind, Read, Seek, SeekFrom, Write};
@@ -19,11 +20,12 @@ use rustix::mount::{UnmountFlags, unmount};
 
 pub use self::boot::{BootRecording, boot_parameters};
 use self::events::{
-    CALLS_RECORDED, EVENTS, FILE_EVENTS, INTERRUPTS, INTERRUPTS_OF, REASON_EVENTS, STEPS, SWITCHES, SWITCHES_OF,
-    WAKE_UPS,
+    CALLS_RECORDED, EVENTS, FILE_EVENTS, INTERRUPTS, INTERRUPTS_OF, LIMITS, LIMITS_OF, REASON_EVENTS, STEPS, SWITCHES,
+    SWITCHES_OF, WAKE_UPS,
 };
 use self::place::{remove_abandoned, root};
 pub use self::sums::FileSums;
+use self::symbols::symbol;
 
 /// Instances of this program: followed by the number of its process.
 const INSTANCE: &str = "emmclab-";
@@ -47,6 +49,9 @@ pub enum TracefsError {
     /// The kernel recorded no boot.
     #[error("the kernel has no recording of this boot; `emmclab trace record --at-boot` prints the parameters for one")]
     NoBoot,
+    /// The recording cannot be written into its file.
+    #[error("the recording cannot be written: {0}")]
+    Output(io::Error),
     /// An error of the system.
     #[error("{place}: {error}")]
     System {
@@ -83,6 +88,8 @@ pub struct Recorder {
     /// Of each processor's buffer. Unit: bytes.
     buffer_bytes: u64,
     events: Vec<String>,
+    /// Lines of `/proc/kallsyms`: the functions in the recording.
+    symbols: String,
     /// Events of the default set that this kernel does not have.
     pub missing: Vec<String>,
     /// What an event costs the processor that records it. Unit: nanoseconds; `None` if it could not be measured.
@@ -133,6 +140,9 @@ impl Recorder {
                 let list = if is_there { &mut recorder.events } else { &mut recorder.missing };
                 list.push((*event).to_owned());
             }
+            if recorded == Recorded::Details {
+                recorder.record_limits();
+            }
         }
         if matches!(recorded, Recorded::Files | Recorded::RequestsAndFiles) {
             let is_new = |event: &&&str| !recorder.events.iter().any(|other| other == **event);
@@ -149,9 +159,10 @@ impl Recorder {
         let (root, mounted) = root()?;
         remove_abandoned(&root);
         let instance = root.join("instances").join(format!("{INSTANCE}{}", std::process::id()));
-        let (events, missing) = (Vec::new(), Vec::new());
+        let (events, missing, symbols) = (Vec::new(), Vec::new(), String::new());
         let buffer_bytes = buffer_bytes.max(64 << 10);
-        let recorder = Self { instance, root, is_own: true, mounted, buffer_bytes, events, missing, event_ns: None };
+        let recorder =
+            Self { instance, root, is_own: true, mounted, buffer_bytes, events, symbols, missing, event_ns: None };
         let made = fs::create_dir(&recorder.instance);
         made.map_err(|error| TracefsError::NoTracefs { place: recorder.instance.clone(), error })?;
         recorder.set("tracing_on", "0")?;
@@ -163,6 +174,16 @@ impl Recorder {
 
     fn enable(&self, event: &str) -> bool {
         self.set(&format!("events/{event}/enable"), "1").is_ok()
+    }
+
+    /// The time limits of commands, where the driver is one that has them and the kernel shows its addresses.
+    fn record_limits(&mut self) {
+        let Some(line) = symbol(LIMITS_OF) else { return };
+        let filter = format!("function == 0x{}", line.split(' ').next().unwrap_or_default());
+        if self.set(&format!("events/{LIMITS}/filter"), &filter).is_ok() && self.enable(LIMITS) {
+            self.events.push(LIMITS.to_owned());
+            self.symbols.push_str(&line);
+        }
     }
 
     /// Starts to record.
@@ -177,8 +198,7 @@ impl Recorder {
     /// Errors: those of the system.
     pub fn save(&self, file: &mut File) -> Result<Saved, TracefsError> {
         self.set("tracing_on", "0")?;
-        let place = self.instance.clone();
-        self.write(file, u64::MAX).map_err(|error| TracefsError::System { place, error })
+        self.write(file, u64::MAX)
     }
 
     /// Writes what was recorded since the last time, while recording goes on. `lost` counts from the start.
@@ -187,8 +207,7 @@ impl Recorder {
     ///
     /// Errors: those of the system.
     pub fn drain(&self, file: &mut File) -> Result<Saved, TracefsError> {
-        let place = self.instance.clone();
-        self.write(file, self.buffer_bytes).map_err(|error| TracefsError::System { place, error })
+        self.write(file, self.buffer_bytes)
     }
 
     /// How full the fullest processor's buffer is: 1 is full.
@@ -239,16 +258,17 @@ impl Recorder {
         Ok(all)
     }
 
-    fn write(&self, file: &mut File, limit_bytes: u64) -> io::Result<Saved> {
-        let processors = self.processors()?;
-        let header = self.read("events/header_page")?;
+    fn write(&self, file: &mut File, limit_bytes: u64) -> Result<Saved, TracefsError> {
+        let of_kernel = |error| TracefsError::System { place: self.instance.clone(), error };
+        let processors = self.processors().map_err(of_kernel)?;
+        let header = self.read("events/header_page").map_err(of_kernel)?;
         // The length of a page is in the description of its data.
         let page_bytes = page_bytes(&header).unwrap_or(4096);
-        let mut head = self.head(&header, page_bytes)?;
+        let mut head = self.head(&header, page_bytes).map_err(of_kernel)?;
         let count = processors.last().map_or(0, |last| last + 1);
         head.extend(count.to_ne_bytes());
         head.extend(b"options  \0");
-        let clock = self.read("trace_clock")?;
+        let clock = self.read("trace_clock").map_err(of_kernel)?;
         head.extend(4u16.to_ne_bytes());
         head.extend((clock.len() as u32 + 1).to_ne_bytes());
         head.extend(&clock);
@@ -256,10 +276,10 @@ impl Recorder {
         head.extend(b"flyrecord\0");
         let table = head.len();
         head.resize((table + 16 * count as usize).next_multiple_of(page_bytes), 0);
-        file.write_all(&head)?;
+        file.write_all(&head).map_err(TracefsError::Output)?;
         let (mut saved, mut at) = (Saved::default(), head.len() as u64);
         for cpu in processors {
-            let (events, lost, _) = self.statistics(cpu)?;
+            let (events, lost, _) = self.statistics(cpu).map_err(of_kernel)?;
             (saved.events, saved.lost) = (saved.events + events, saved.lost + lost);
             let bytes = self.drain_cpu(cpu, page_bytes, limit_bytes, file)?;
             let place = table + 16 * cpu as usize;
@@ -267,8 +287,7 @@ impl Recorder {
             head[place + 8..place + 16].copy_from_slice(&bytes.to_ne_bytes());
             at += bytes;
         }
-        file.seek(SeekFrom::Start(0))?;
-        file.write_all(&head)?;
+        file.seek(SeekFrom::Start(0)).and_then(|_| file.write_all(&head)).map_err(TracefsError::Output)?;
         saved.bytes = at;
         Ok(saved)
     }
@@ -299,8 +318,10 @@ impl Recorder {
                 text(&mut head, b"", &self.read(&format!("events/{event}/format"))?);
             }
         }
-        // No symbols, no formats of printk.
-        head.extend([0; 8]);
+        head.extend((self.symbols.len() as u32).to_ne_bytes());
+        head.extend(self.symbols.as_bytes());
+        // No formats of printk.
+        head.extend([0; 4]);
         let names = fs::read(self.root.join("saved_cmdlines")).unwrap_or_default();
         text(&mut head, b"", &names);
         Ok(head)
@@ -317,9 +338,10 @@ impl Recorder {
         Ok((of("entries:"), of("overrun:") + of("commit overrun:") + of("dropped events:"), of("bytes:")))
     }
 
-    fn drain_cpu(&self, cpu: u32, page_bytes: usize, limit_bytes: u64, file: &mut File) -> io::Result<u64> {
+    fn drain_cpu(&self, cpu: u32, page_bytes: usize, limit_bytes: u64, file: &mut File) -> Result<u64, TracefsError> {
         let path = self.instance.join(format!("per_cpu/cpu{cpu}/trace_pipe_raw"));
-        let mut pipe = File::options().read(true).custom_flags(libc::O_NONBLOCK).open(path)?;
+        let failed = |error| TracefsError::System { place: path.clone(), error };
+        let mut pipe = File::options().read(true).custom_flags(libc::O_NONBLOCK).open(&path).map_err(failed)?;
         let (mut page, mut sum) = (vec![0; page_bytes], 0);
         // While recording goes on, there may always be one more event.
         while sum < limit_bytes {
@@ -328,12 +350,12 @@ impl Recorder {
                 Ok(count) => {
                     // A page that is not full comes whole, its rest is undefined.
                     page[count..].fill(0);
-                    file.write_all(&page)?;
+                    file.write_all(&page).map_err(TracefsError::Output)?;
                     sum += page_bytes as u64;
                 }
                 Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(sum),
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
-                Err(error) => return Err(error),
+                Err(error) => return Err(failed(error)),
             }
         }
         Ok(sum)

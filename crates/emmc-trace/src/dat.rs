@@ -23,6 +23,7 @@ const CPUS_MAX: u32 = 4096;
 const HEADER_INFO: u16 = 16;
 const FTRACE_FORMATS: u16 = 17;
 const EVENT_FORMATS: u16 = 18;
+const SYMBOLS: u16 = 19;
 const COMMAND_LINES: u16 = 21;
 const BUFFER: u16 = 3;
 const CLOCK: u16 = 4;
@@ -87,7 +88,7 @@ impl Dat {
         self.ftrace_formats(file)?;
         self.event_formats(file)?;
         let symbols = u64::from(file.u32()?);
-        file.skip(symbols)?;
+        self.symbols(file, symbols)?;
         let prints = u64::from(file.u32()?);
         file.skip(prints)?;
         self.names(file)?;
@@ -163,13 +164,17 @@ impl Dat {
         }
         // Formats first: the pages need them.
         for (option, data) in &options {
-            if matches!(*option, HEADER_INFO | FTRACE_FORMATS | EVENT_FORMATS | COMMAND_LINES) {
+            if matches!(*option, HEADER_INFO | FTRACE_FORMATS | EVENT_FORMATS | SYMBOLS | COMMAND_LINES) {
                 let at = self.cursor(data.clone()).u64()?;
                 let (_, mut section) = self.section(at, compression)?;
                 match *option {
                     HEADER_INFO => self.header(&mut section)?,
                     FTRACE_FORMATS => self.ftrace_formats(&mut section)?,
                     EVENT_FORMATS => self.event_formats(&mut section)?,
+                    SYMBOLS => {
+                        let size = section.u32()?.into();
+                        self.symbols(&mut section, size)?;
+                    }
                     _ => self.names(&mut section)?,
                 }
             }
@@ -261,6 +266,13 @@ impl Dat {
                 self.formats.add(&text);
             }
         }
+        Ok(())
+    }
+
+    /// Lines of `/proc/kallsyms`.
+    fn symbols(&mut self, file: &mut Cursor, size: u64) -> Step<()> {
+        let text = if size > FORMAT_BYTES_MAX { return file.skip(size) } else { file.bytes(size)? };
+        self.formats.add_symbols(&text);
         Ok(())
     }
 

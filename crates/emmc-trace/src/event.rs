@@ -2,6 +2,8 @@
 
 use emmc_units::Nanos;
 
+pub use crate::step::Step;
+
 /// An event of the kernel, in 48 bytes: thousands of each processor are in memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Event {
@@ -40,6 +42,8 @@ pub enum What {
         /// The controller: the number in `mmc0`.
         host: u8,
     },
+    /// A function of the MMC layer or of a driver was called, or started a timer.
+    Step(Step),
     /// A processor went from one thread to another. Number 0 is its idle thread.
     Switch {
         /// The thread that ran.

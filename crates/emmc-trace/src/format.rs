@@ -7,6 +7,7 @@ use std::collections::HashMap;
 use crate::event::{Action, Mark, Syscall, is_file_write};
 use crate::ftrace::block_action;
 use crate::notes::Mixer;
+use crate::step::Symbols;
 use crate::text::{decimal, words};
 
 /// A field of an event.
@@ -56,6 +57,8 @@ pub(crate) enum Meaning {
     Mark(Mark, FileLayout),
     /// The name of the handler.
     Interrupt(Field),
+    /// The function that a timer calls.
+    Timer(Field),
     /// The number of the thread that ends, and of the one that begins.
     Switch([Field; 2]),
     Wake {
@@ -80,6 +83,7 @@ pub(crate) struct FileLayout {
 #[derive(Clone, Debug)]
 pub struct Formats {
     by_id: HashMap<u32, Meaning, Mixer>,
+    pub(crate) symbols: Symbols,
     /// Of `common_pid`, the same in every event.
     pub(crate) pid: Field,
     /// Of `common_type`.
@@ -94,12 +98,14 @@ pub struct Formats {
 impl Default for Formats {
     fn default() -> Self {
         let (kind, pid) = (Field { offset: 0, size: 2 }, Field { offset: 4, size: 4 });
-        Self { by_id: HashMap::default(), pid, kind, page_head: 16, commit_bytes: 8, known: 0 }
+        let (by_id, symbols) = (HashMap::default(), Symbols::default());
+        Self { by_id, symbols, pid, kind, page_head: 16, commit_bytes: 8, known: 0 }
     }
 }
 
 impl Formats {
-    /// From the text of one or more `format` files, and of `header_page` if it is there, one after the other.
+    /// From the text of one or more `format` files, of `header_page` and of lines of `/proc/kallsyms` if they are
+    /// there, one after the other.
     pub fn new(text: &[u8]) -> Self {
         let mut formats = Self::default();
         formats.add(text);
@@ -121,9 +127,16 @@ impl Formats {
                     self.page_field(event.is_none(), field);
                     fields.push(field);
                 }
+            } else if line.first().is_some_and(u8::is_ascii_hexdigit) {
+                self.symbols.add(line);
             }
         }
         self.end(event, &mut fields);
+    }
+
+    /// Adds lines of `/proc/kallsyms`.
+    pub(crate) fn add_symbols(&mut self, text: &[u8]) {
+        text.split(|byte| *byte == b'\n').for_each(|line| self.symbols.add(line));
     }
 
     /// Whether no event of use is known.
@@ -187,6 +200,8 @@ impl Formats {
             Some(Meaning::Syscall { call: Syscall::named(call), entered: false })
         } else if name == b"irq_handler_entry" {
             (of("name").size != 0).then(|| Meaning::Interrupt(of("name")))
+        } else if name == b"timer_start" {
+            (of("function").size != 0).then(|| Meaning::Timer(of("function")))
         } else if name == b"sched_switch" {
             let threads = [of("prev_pid"), of("next_pid")];
             threads.iter().all(|field| field.size == 4).then_some(Meaning::Switch(threads))

@@ -9,8 +9,8 @@ use std::io::Read;
 use emmc_units::Nanos;
 
 use crate::event::{
-    Action, BlockEvent, Event, File, FileWrite, Mark, MmcEvent, Syscall, What, controller, error_code, first_part,
-    is_file_write, is_place, letters,
+    Action, BlockEvent, Event, File, FileWrite, Mark, MmcEvent, Step, Syscall, What, controller, error_code,
+    first_part, is_file_write, is_place, letters,
 };
 use crate::notes::{Batch, Mixer};
 use crate::source::EventSource;
@@ -182,6 +182,10 @@ fn what(event: &[u8], values: &[u8]) -> Result<Option<What>, &'static str> {
         b"irq_handler_entry" => {
             let name = words(values).find_map(|word| word.strip_prefix(b"name="));
             name.and_then(controller).map(|host| What::Interrupt { host })
+        }
+        b"timer_start" => {
+            let function = words(values).find_map(|word| word.strip_prefix(b"function="));
+            function.and_then(Step::of_timer).map(What::Step)
         }
         b"sched_switch" => {
             let (previous, next) = switch(values).ok_or("thread ==> thread")?;

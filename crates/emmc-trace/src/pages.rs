@@ -205,6 +205,14 @@ impl Page<'_> {
                 };
                 Some(What::Interrupt { host })
             }
+            Meaning::Timer(function) => {
+                let step = record.number(*function).and_then(|function| self.formats.symbols.find(function));
+                let Some(step) = step else {
+                    self.batch.notes.unused += 1;
+                    return;
+                };
+                Some(What::Step(step))
+            }
             Meaning::Switch(threads) => {
                 let [previous, next] = threads.map(|thread| record.number(thread));
                 let both = previous.zip(next);

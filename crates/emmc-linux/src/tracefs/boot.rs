@@ -53,8 +53,17 @@ impl BootRecording {
         let of = |event: &str| enabled.iter().any(|name| name == event);
         let events: Vec<String> = all().filter(|event| of(event)).map(Into::into).collect();
         let missing = all().filter(|event| !of(event)).map(Into::into).collect();
-        let recorder =
-            Recorder { instance, root, mounted, buffer_bytes: 0, events, missing, event_ns: None, is_own: false };
+        let recorder = Recorder {
+            instance,
+            root,
+            mounted,
+            buffer_bytes: 0,
+            events,
+            symbols: String::new(),
+            missing,
+            event_ns: None,
+            is_own: false,
+        };
         if recorder.events.iter().any(|event| event.starts_with("block/")) {
             Ok(Self { recorder, is_global })
         } else {

@@ -32,6 +32,11 @@ pub(super) const REASON_EVENTS: [&str; 4] = [
 pub(super) const INTERRUPTS: &str = "irq/irq_handler_entry";
 pub(super) const INTERRUPTS_OF: &str = "name ~ \"mmc*\"";
 
+/// Time limits of commands, which the driver starts right before it writes a command: the function that the timer
+/// calls.
+pub(super) const LIMITS: &str = "timer/timer_start";
+pub(super) const LIMITS_OF: &str = "sdhci_timeout_data_timer";
+
 /// Switches, those to and from the idle thread: what the processors work, and when a thread that waited has one.
 pub(super) const SWITCHES: &str = "sched/sched_switch";
 pub(super) const SWITCHES_OF: &str = "prev_pid == 0 || next_pid == 0";

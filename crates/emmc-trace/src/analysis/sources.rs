@@ -6,7 +6,7 @@ use crate::correlate::Correlator;
 /// Which spans this recording has, and by which events.
 pub(super) fn sources(spans: &[SpanRow], correlator: &Correlator) -> Vec<SpanSource> {
     let (has_calls, commands) = (correlator.has_calls(), correlator.commands());
-    let (has_queue, bounded) = (commands.queued_tasks > 0, commands.bounded > 0);
+    let (has_queue, bounded, limited) = (commands.queued_tasks > 0, commands.bounded > 0, commands.limited > 0);
     let has = |of: fn(&SpanRow) -> bool| spans.iter().any(of);
     let source = |span, (quality, events)| SpanSource { span, quality, events };
     let vfs = if has(|row| row.vfs_us.is_some()) {
@@ -25,6 +25,10 @@ pub(super) fn sources(spans: &[SpanRow], correlator: &Correlator) -> Vec<SpanSou
         (true, true) => (
             ("derived", "block_rq_issue to mmc_request_start, which is recorded after the doorbell"),
             ("derived", "mmc_request_start to mmc_request_done, or to the middle between it and its interrupt"),
+        ),
+        (true, false) if limited => (
+            ("derived", "block_rq_issue to timer_start of the command's time limit, right before it is written"),
+            ("derived", "from there to the controller's last interrupt, with the CMD13 polls of a busy card"),
         ),
         (true, false) if bounded => (
             ("derived", "block_rq_issue to the middle between mmc_request_start and the command's interrupt"),

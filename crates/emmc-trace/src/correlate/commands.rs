@@ -29,13 +29,17 @@ const TASKS_MAX: usize = 1024;
 pub(crate) const MMC_MAJOR: u32 = 179;
 
 #[derive(Clone, Copy, Debug)]
-struct Running {
+pub(super) struct Running {
     request: u64,
-    command: Command,
+    pub(super) command: Command,
     /// Of the request.
-    of: Option<Handle>,
+    pub(super) of: Option<Handle>,
+    /// The thread that started it, and its processor.
+    pub(super) by: (u32, u32),
+    /// When the driver started its time limit, if that is recorded.
+    pub(super) limit: Option<Nanos>,
     /// The controller's first and last interrupt since it started.
-    interrupts: Option<(Nanos, Nanos)>,
+    pub(super) interrupts: Option<(Nanos, Nanos)>,
 }
 
 impl Running {
@@ -53,15 +57,17 @@ impl Running {
 }
 
 #[derive(Debug, Default)]
-struct Host {
-    running: Vec<Running>,
+pub(super) struct Host {
+    pub(super) running: Vec<Running>,
     /// The last command that may be followed by polls.
     last: Option<Running>,
     busy: Busy,
     /// It has a command queue: its interrupts are those of several tasks.
-    queues: bool,
+    pub(super) queues: bool,
     /// The last interrupt of a queue, and its processor.
-    interrupt: Option<(Nanos, u32)>,
+    pub(super) interrupt: Option<(Nanos, u32)>,
+    /// The shortest time from a command's limit to the interrupt of its answer, without another thread in between.
+    pub(super) answer: Option<Nanos>,
     ends: Ends,
     /// Addresses of tasks that began.
     tasks: HashSet<u64, Mixer>,
@@ -72,7 +78,7 @@ struct Host {
 /// Commands of all controllers.
 #[derive(Debug, Default)]
 pub struct Commands {
-    hosts: HashMap<u8, Host, Mixer>,
+    pub(super) hosts: HashMap<u8, Host, Mixer>,
     /// The controller of each device.
     pub(super) host_of: HashMap<u32, u8, Mixer>,
     pub(super) devices: Vec<u32>,
@@ -97,6 +103,8 @@ pub struct Commands {
     pub software_tasks: u64,
     /// Requests whose commands are bounded by interrupts.
     pub bounded: u64,
+    /// Requests whose commands begin with their time limit.
+    pub limited: u64,
     /// Tasks whose end was recorded before their start.
     pub started_late: u64,
     /// Switches of the partition (CMD6).
@@ -168,7 +176,14 @@ impl Commands {
         if self.early > 0 && self.start_late(command, mmc, table, unpaired) {
             return;
         }
-        let mut running = Running { request: mmc.request, command, of: None, interrupts: None };
+        let mut running = Running {
+            request: mmc.request,
+            command,
+            of: None,
+            by: (event.pid, event.cpu),
+            limit: None,
+            interrupts: None,
+        };
         let is_poll = mmc.opcode == 13;
         if !is_poll {
             running.of = self.join(mmc, table);
@@ -270,30 +285,6 @@ impl Commands {
     /// Whether the start of a complete request may come.
     pub(super) fn may_start(&self, request: &Request) -> bool {
         self.early > 0 && request.hardware.is_none() && self.devices.contains(&request.device)
-    }
-
-    /// A controller's interrupt.
-    ///
-    /// The first one reports the answer to a command, so that the driver wrote the command between
-    /// `mmc_request_start` and it. The middle is taken. If the answer and the end have one interrupt, the handler may
-    /// have waited for the end, and the events of the MMC layer count. With a command queue see `done`.
-    pub(super) fn interrupt(&mut self, (at, cpu): (Nanos, u32), number: u8, table: &mut Table) {
-        let Some(host) = self.hosts.get_mut(&number) else { return };
-        if host.queues {
-            host.interrupt = Some((at, cpu));
-            return;
-        }
-        let [running] = &mut host.running[..] else { return };
-        let Some((first, last)) = running.interrupts else {
-            running.interrupts = Some((at, at));
-            return;
-        };
-        running.interrupts = Some((first, at));
-        let open = running.of.and_then(|of| table.get(of)).and_then(|open| open.hardware.as_mut());
-        if let Some(hardware) = open.filter(|hardware| first == last && hardware.started == running.command.at) {
-            hardware.started = Nanos(running.command.at.0.midpoint(first.0));
-            self.bounded += 1;
-        }
     }
 
     fn done(&mut self, event: &Event, mmc: &MmcEvent, table: &mut Table, unpaired: &mut Unpaired) {

@@ -5,6 +5,7 @@
 //! events' meaning: block/blk-core.c, block/blk-mq.c and block/blk-merge.c; drivers/mmc/core/block.c for the MMC layer.
 
 mod bios;
+mod bounds;
 mod command;
 mod commands;
 mod counts;
@@ -34,7 +35,7 @@ use self::processors::Processors;
 pub(crate) use self::processors::count;
 use self::table::{Handle, Table};
 use self::threads::Threads;
-use crate::event::{Action, BlockEvent, Event, File, Flags, Mark, Op, What};
+use crate::event::{Action, BlockEvent, Event, File, Flags, Mark, Op, Step, What};
 use crate::notes::Mixer;
 use crate::request::Request;
 
@@ -133,8 +134,9 @@ impl Correlator {
             }
             What::Interrupt { host } => {
                 self.processors.interrupt(event.cpu, event.at);
-                self.commands.interrupt((event.at, event.cpu), *host, &mut self.table);
+                self.commands.interrupt(event, *host, &mut self.table);
             }
+            What::Step(Step::Limit) => self.commands.limit(event, &mut self.table),
             What::Switch { previous, next } => {
                 if (*previous == 0) != (*next == 0) {
                     self.processors.switch(event.cpu, event.at, *next == 0);

@@ -1,6 +1,6 @@
 //! Tasks of a command queue whose start is recorded after their end, as a busy machine records them.
 
-use emmc_trace::{Request, Unpaired};
+use emmc_trace::{Correlator, Request, Unpaired};
 
 use crate::support::{done, ftrace, requests, start};
 
@@ -8,6 +8,12 @@ fn card_us(request: &Request) -> (u64, u64, u64) {
     let spans = request.spans();
     let us = |span: Option<emmc_units::Nanos>| span.map_or(0, |span| span.0 / 1000);
     (request.sector, us(spans.issue), us(spans.hardware))
+}
+
+/// Events with their times and threads.
+fn events(lines: &[(u32, u32, String)]) -> (Vec<Request>, Correlator) {
+    let line = |(us, pid, event): &(u32, u32, String)| format!("{us} {pid} {event}\n");
+    requests(&ftrace(&lines.iter().map(line).collect::<String>()))
 }
 
 /// In the order of a guest's recording: the processor that rang the doorbell takes the interrupt first, completes the
@@ -143,19 +149,13 @@ fn a_flush_may_complete_before_its_start() {
 /// a task that began before in the recording is.
 #[test]
 fn an_end_from_before_the_recording_is_of_no_later_start() {
-    let text = format!(
-        "90 0 {}
-         100 7 {}
-         200 0 {}
-         300 7 {}
-         390 0 {}",
-        done(0, "a"),
-        start(0, 8, 8, "a"),
-        done(0, "a"),
-        start(0, 8, 16, "a"),
-        done(0, "a"),
-    );
-    let (_, correlator) = requests(&ftrace(&text));
+    let (_, correlator) = events(&[
+        (90, 0, done(0, "a")),
+        (100, 7, start(0, 8, 8, "a")),
+        (200, 0, done(0, "a")),
+        (300, 7, start(0, 8, 16, "a")),
+        (390, 0, done(0, "a")),
+    ]);
     let commands = correlator.commands();
     assert_eq!(correlator.unpaired, Unpaired { commands_without_start: 1, ..Unpaired::default() });
     assert_eq!((commands.count, commands.started_late, commands.busy_ns()), (2, 0, 190_000));
@@ -165,21 +165,14 @@ fn an_end_from_before_the_recording_is_of_no_later_start() {
 /// A task that ends twice began in between. How long it took is not known.
 #[test]
 fn a_late_start_without_a_request_has_no_time() {
-    let text = format!(
-        "100 7 {}
-         200 0 {}
-         300 0 {}
-         310 7 {}
-         400 7 {}
-         490 0 {}",
-        start(0, 8, 8, "a"),
-        done(0, "a"),
-        done(0, "a"),
-        start(0, 8, 16, "a"),
-        start(0, 8, 24, "a"),
-        done(0, "a"),
-    );
-    let (_, correlator) = requests(&ftrace(&text));
+    let (_, correlator) = events(&[
+        (100, 7, start(0, 8, 8, "a")),
+        (200, 0, done(0, "a")),
+        (300, 0, done(0, "a")),
+        (310, 7, start(0, 8, 16, "a")),
+        (400, 7, start(0, 8, 24, "a")),
+        (490, 0, done(0, "a")),
+    ]);
     let commands = correlator.commands();
     assert_eq!(correlator.unpaired, Unpaired::default());
     assert_eq!((commands.count, commands.started_late), (3, 1));
@@ -190,21 +183,15 @@ fn a_late_start_without_a_request_has_no_time() {
 /// The same beside a device with requests of other tasks: an end from before the recording is of none of them.
 #[test]
 fn an_old_end_beside_requests_is_of_no_later_start() {
-    let text = format!(
-        "80 0 block_rq_issue: 179,0 R 4096 () 80 + 8 [x]
-         84 7 {}
-         90 0 {}
-         100 7 {}
-         180 0 {}
-         185 0 block_rq_complete: 179,0 R () 80 + 8 [0]
-         200 0 {}",
-        start(0, 8, 80, "b"),
-        done(0, "a"),
-        start(0, 8, 8, "a"),
-        done(0, "b"),
-        done(0, "a"),
-    );
-    let (all, correlator) = requests(&ftrace(&text));
+    let (all, correlator) = events(&[
+        (80, 0, "block_rq_issue: 179,0 R 4096 () 80 + 8 [x]".into()),
+        (84, 7, start(0, 8, 80, "b")),
+        (90, 0, done(0, "a")),
+        (100, 7, start(0, 8, 8, "a")),
+        (180, 0, done(0, "b")),
+        (185, 0, "block_rq_complete: 179,0 R () 80 + 8 [0]".into()),
+        (200, 0, done(0, "a")),
+    ]);
     assert_eq!((all.len(), correlator.commands().started_late), (1, 0));
     let expected = Unpaired { commands_without_start: 1, commands_without_request: 1, ..Unpaired::default() };
     assert_eq!((correlator.unpaired, card_us(&all[0])), (expected, (80, 4, 96)));

@@ -4,6 +4,7 @@ mod damage;
 mod export;
 mod formats;
 mod late;
+mod limits;
 mod live;
 mod recorded;
 mod requests;

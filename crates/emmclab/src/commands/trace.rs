@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, ensure};
-use emmc_linux::tracefs::{Recorder, Saved};
+use emmc_linux::tracefs::{Recorder, Saved, TracefsError};
 use emmc_trace::result::Analysis;
 use emmc_trace::{Input, Storage, analyse, open};
 use serde::Serialize;
@@ -177,7 +177,12 @@ fn save(recorder: &Recorder, path: &Path) -> anyhow::Result<Saved> {
             // A part of a recording is no recording.
             drop(std::fs::remove_file(path));
         })
-        .map_err(Into::into)
+        .map_err(|error| match error {
+            TracefsError::Output(error) => {
+                anyhow::Error::new(error).context(format!("{}: cannot write", path.display()))
+            }
+            other => other.into(),
+        })
 }
 
 fn print_recorded(recorded: &RecordedFile, output: &mut Output) -> CommandResult {

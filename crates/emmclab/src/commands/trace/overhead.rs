@@ -84,6 +84,7 @@ pub(super) fn run(args: &TraceRecordArgs, signals: &Signals, output: &mut Output
     let before = Counts::now();
     let first = time(args, signals, None, LOOK_MAX)?;
     let disk = before.busiest();
+    ensure!(!before.is_same(), "the command makes no request to a disk: there is nothing to measure");
     let counter = disk.as_deref().and_then(Counter::of);
     let every = Duration::from_secs_f64(first.took_s / f64::from(LOOKS)).clamp(LOOK_MIN, LOOK_MAX);
     let time = || time(args, signals, counter.as_ref(), every);
@@ -217,8 +218,7 @@ fn said(found: &Overhead, output: &mut Output) -> anyhow::Result<()> {
         output.said(&format!("the whole command, its start and end included: {overhead_percent:+.2} % of its time"))?;
     } else {
         let range = range(found.interval, found.spread);
-        output
-            .said(&format!("overhead: the command takes {overhead_percent:.2} % longer ({range}), {rounds} rounds"))?;
+        output.said(&format!("overhead: {overhead_percent:+.2} % of the command's time ({range}), {rounds} rounds"))?;
         output.said("that is of its whole time: it makes too few requests for their rate")?;
     }
     output

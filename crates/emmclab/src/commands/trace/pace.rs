@@ -29,6 +29,11 @@ impl Counts {
         Self(names.filter_map(|name| Some((name.clone(), Counter::of(&name)?.read()?))).collect())
     }
 
+    /// Whether no disk had a request since.
+    pub(super) fn is_same(&self) -> bool {
+        Self::now().0.iter().all(|(name, count)| self.0.get(name) == Some(count))
+    }
+
     /// The disk with most requests since.
     pub(super) fn busiest(&self) -> Option<String> {
         let now = Self::now().0.into_iter();
