@@ -1,7 +1,9 @@
 # What a recording says of one request at a time and of a full queue predicts the speed at every depth: the times of
 # 4 KiB random reads and writes are within 5 % of it (xtask/src/guest/spans.rs).
+# On the wall clock the distance is only printed.
 # trial: --profile small.toml --controller cqe --uml --in-turn
 # trial: --profile small.toml --controller no-cqe --uml --in-turn
+# trial: --profile small.toml --controller cqe --clock virtual --processors 2 --in-turn
 # trial: --profile small.toml --controller cqe --uml --cpu-ns 16 --in-turn
 # trial: --profile small.toml --controller no-cqe --uml --cpu-ns 4 --in-turn
 . /guest/library.sh

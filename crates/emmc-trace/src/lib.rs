@@ -50,7 +50,7 @@ pub use notes::{Batch, Damage, Names, Notes};
 pub use open::{FORMS, Form, Input, OpenError, Recording, open};
 pub use pages::{PAGE_BYTES, Pages};
 pub use pictures::{Heat, Line, Pictures, Point, pictures};
-pub use request::{Hardware, Mode, Request, Return, Spans, Why};
+pub use request::{Hardware, Mode, Parts, Request, Return, Spans, Why};
 pub use source::{EventSource, Merge};
 pub use storage::{Part, Storage};
 pub use sums::Sums;

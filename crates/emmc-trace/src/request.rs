@@ -158,6 +158,19 @@ pub struct Effort {
     pub gap: Option<Nanos>,
 }
 
+/// Parts of spans 1 and 5 that have a name. 0 is none: no event says that there was one.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Parts {
+    /// Of span 1, from its begin to the last event of the page cache in it.
+    pub page_cache: Nanos,
+    /// Of span 1, from the write-back of a file, after that, to the bio.
+    pub write_back: Nanos,
+    /// Of span 1, while the call waits until a file is durable and a journal of its file system commits.
+    pub journal_before: Nanos,
+    /// Of span 5, the same.
+    pub journal_after: Nanos,
+}
+
 /// A completed request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Request {
@@ -183,6 +196,8 @@ pub struct Request {
     pub file: File,
     /// Its thread committed a journal.
     pub is_journal: bool,
+    /// Named parts of its spans.
+    pub parts: Parts,
     /// The system call began, or the thread's previous request in it was completed.
     pub entered: Option<Nanos>,
     /// Its first bio was queued.

@@ -258,6 +258,7 @@ pub(crate) fn attend(
     if let Some(server) = server {
         server.stop().with_context(|| last_lines(&folder.join("serve")))?;
     }
+    let on_one_clock = options.uml || options.clock != ClockKind::Wall;
     for check in checks {
         match check {
             Check::Field { field, value } => {
@@ -266,9 +267,11 @@ pub(crate) fn attend(
                 ensure!(found == value, "the card's {field} is {found:#x}, expected {value:#x}");
                 println!("ok: afterwards the card's {field} is {found:#x}");
             }
-            Check::Depths => spans::predict(&left_by_guest(folder)?, options.controller == Some(Controller::Cqe))?,
+            Check::Depths => {
+                let queueing = options.controller == Some(Controller::Cqe);
+                spans::predict(&left_by_guest(folder)?, queueing, on_one_clock, options.processors.into())?;
+            }
             Check::Spans => {
-                let on_one_clock = options.uml || options.clock != ClockKind::Wall;
                 spans::compare(&left_by_guest(folder)?, &folder.join("requests"), on_one_clock)?;
             }
         }

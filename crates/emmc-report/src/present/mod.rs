@@ -30,6 +30,8 @@ mod trace_compare;
 #[cfg(feature = "trace")]
 mod trace_counts;
 #[cfg(feature = "trace")]
+mod trace_time;
+#[cfg(feature = "trace")]
 mod trace_who;
 mod vendor;
 #[cfg(feature = "twin")]

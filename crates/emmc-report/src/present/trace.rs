@@ -25,6 +25,8 @@ pub fn trace(analysis: &Analysis) -> Document {
     }
     spans(analysis, &mut document);
     returns(analysis, &mut document);
+    super::trace_time::named(analysis, &mut document);
+    super::trace_time::over_time(analysis, &mut document);
     reasons(analysis, &mut document);
     paper(analysis, &mut document);
     stalls(analysis, &mut document);

@@ -3,6 +3,7 @@
 use emmc_units::{Bytes, Nanos};
 
 use super::limit::Needs;
+use super::named::Named;
 use super::result::{SpanRow, Times};
 use super::returns::Returns;
 use super::track::Track;
@@ -28,6 +29,7 @@ pub(super) struct Group {
     spans: [Track; 5],
     /// The parts of the fifth.
     returns: Returns,
+    named: Named,
     device: Track,
     total: Track,
     waited_ns: u128,
@@ -66,6 +68,7 @@ impl Group {
             next_sector: u64::MAX,
             spans: std::array::from_fn(|_| Track::new()),
             returns: Returns::default(),
+            named: Named::default(),
             device: Track::new(),
             total: Track::new(),
             waited_ns: 0,
@@ -94,6 +97,7 @@ impl Group {
             own.absorb(other);
         }
         self.returns.absorb(&other.returns);
+        self.named.absorb(&other.named);
         self.device.absorb(&other.device);
         self.total.absorb(&other.total);
         self.waited_ns += other.waited_ns;
@@ -111,6 +115,7 @@ impl Group {
         hardware.add_some(spans.hardware);
         post.add_some(spans.post);
         self.returns.add(request);
+        self.named.add(request);
         if let Some(hardware) = request.hardware {
             let is_alone = hardware.started.0 >= self.card_until;
             let (from, sum) =
@@ -216,6 +221,7 @@ impl Group {
             hardware_us,
             post_us,
             post_parts: self.returns.row(),
+            named_parts: self.named.row(),
             device_us,
             total_us,
             waited_us: self.waited_ns as f64 / self.count.max(1) as f64 / 1e3,

@@ -3,6 +3,8 @@
 mod groups;
 mod limit;
 mod machine;
+mod named;
+mod over_time;
 mod paper;
 mod reasons;
 pub mod result;
@@ -15,6 +17,7 @@ mod track;
 
 use self::groups::Groups;
 pub use self::limit::Needs;
+use self::over_time::Columns;
 use self::reasons::Reasons;
 use self::result::{Analysis, CommandCounts, CommandRow, CpuRow, DeviceRow, ProcessorRow, SpanRow};
 use self::stages::Stages;
@@ -73,6 +76,7 @@ struct Sums {
     groups: Groups,
     stages: Stages,
     reasons: Reasons,
+    columns: Columns,
     largest_sectors: u32,
     /// Requests of the largest size.
     largest: u64,
@@ -90,6 +94,7 @@ impl Sums {
         self.timeless += u64::from(request.total().0 == 0);
         self.groups.add(request);
         self.stages.add(request);
+        self.columns.add(request);
         if matches!(request.op, Op::Read | Op::Write) {
             if request.sectors > self.largest_sectors {
                 (self.largest_sectors, self.largest) = (request.sectors, 0);
@@ -195,6 +200,7 @@ impl Sums {
             waiters: self.reasons.waiters(notes),
             reasons,
             files: self.reasons.files(),
+            over_time: self.columns.result(),
             causes,
         }
     }

@@ -3,6 +3,8 @@
 use serde::Serialize;
 
 pub use super::machine::{CpuRow, DeviceRow, ProcessorRow};
+pub use super::named::{NamedPart, NamedParts};
+pub use super::over_time::{ColumnRow, OverTime};
 use crate::correlate::Unpaired;
 
 /// Times of one span. Unit: microseconds.
@@ -45,6 +47,8 @@ pub struct SpanRow {
     pub post_us: Option<Times>,
     /// 5 in its parts; `null` if no call waits for such a request.
     pub post_parts: Option<PostParts>,
+    /// Parts of 1 and 5 with a name; `null` if no event shows one.
+    pub named_parts: Option<NamedParts>,
     /// Driver to completion: the D2C of blktrace's tools.
     pub device_us: Times,
     /// Begin to end.
@@ -358,6 +362,8 @@ pub struct Analysis {
     pub reasons: Vec<Reason>,
     /// Files of requests, as far as events name them; most time first.
     pub files: Vec<TouchedFile>,
+    /// Requests over time; `null` without requests.
+    pub over_time: Option<OverTime>,
     /// What limits the speed, as far as the recording shows it.
     pub causes: Vec<String>,
 }

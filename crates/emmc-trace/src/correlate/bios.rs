@@ -10,7 +10,7 @@ impl Correlator {
     #[inline]
     pub(super) fn queue(&mut self, event: &Event, block: &BlockEvent) {
         self.counts.bios += 1;
-        let from = if self.has_marks { Some(self.threads.queue(event.pid)) } else { None };
+        let from = if self.has_marks { Some(self.threads.queue(event.pid, event.at)) } else { None };
         self.room();
         let busy_mark = if self.has_inserts { 0 } else { self.device(block.device).busy.until(event.at) };
         let (_, open) = self.table.add(block, event.pid, event.at);
@@ -18,13 +18,13 @@ impl Correlator {
         if self.processors.is_known(event.cpu) {
             open.work = self.processors.until(event.cpu, event.at);
         }
-        let Some(Origin { call, access, mut file, is_journal, asked_by }) = from else { return };
+        let Some(Origin { call, access, mut file, is_journal, asked_by, parts }) = from else { return };
         if call.is_none() && (block.op != Op::Write || block.flags.has(Flags::META)) {
             // The kernel's thread does something else between two files.
             file = File::default();
         }
         (open.call, open.access, open.file) = (call, access, file);
-        (open.is_journal, open.asked_by) = (is_journal, asked_by);
+        (open.is_journal, open.asked_by, open.parts) = (is_journal, asked_by, parts);
     }
 
     /// The first part keeps its place; the rest is a bio that is not queued again.

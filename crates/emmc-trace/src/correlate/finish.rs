@@ -37,6 +37,7 @@ pub(super) fn finish(open: &Open, event: &Event, has_calls: bool, has_page_cache
         call: open.call.map(|(call, ..)| call),
         file: open.file,
         is_journal: open.is_journal,
+        parts: open.parts,
         mode,
         entered: open.call.map(|(_, entered, _)| entered),
         queued: open.queued,

@@ -8,6 +8,7 @@ mod bios;
 mod bounds;
 mod command;
 mod commands;
+mod commits;
 mod counts;
 mod device;
 mod finish;
@@ -124,13 +125,13 @@ impl Correlator {
                 self.counts.commits += u64::from(*mark == Mark::Commit { began: true });
                 self.has_page_cache |= *mark == Mark::Buffered;
                 self.has_marks = true;
-                self.threads.mark(event.pid, *mark, *file);
+                self.threads.mark(event, *mark, *file);
             }
             What::FileWrite(write) => {
                 self.has_page_cache = true;
                 self.has_marks = true;
                 let file = File { device: write.device, inode: write.inode };
-                self.threads.mark(event.pid, Mark::Buffered, file);
+                self.threads.mark(event, Mark::Buffered, file);
             }
             What::Interrupt { host } => {
                 self.processors.interrupt(event.cpu, event.at);

@@ -4,7 +4,7 @@ use emmc_units::Nanos;
 
 use super::table::NONE;
 use crate::event::{BlockEvent, File, Flags, Op, Syscall};
-use crate::request::Hardware;
+use crate::request::{Hardware, Parts};
 
 /// How far a request is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -63,6 +63,8 @@ pub(crate) struct Open {
     pub(crate) file: File,
     /// Its thread committed a journal.
     pub(crate) is_journal: bool,
+    /// Parts of the time before its bio.
+    pub(crate) parts: Parts,
     /// The device's and the controller's busy time when the wait began, then the wait. Unit: nanoseconds.
     pub(crate) busy_mark: u64,
     pub(crate) waited: u64,
@@ -79,7 +81,7 @@ impl Open {
     /// Belongs to the one that another belongs to.
     pub(crate) fn follow(&mut self, other: &Self) {
         (self.pid, self.asked_by, self.call, self.access) = (other.pid, other.asked_by, other.call, other.access);
-        (self.file, self.is_journal) = (other.file, other.is_journal);
+        (self.file, self.is_journal, self.parts) = (other.file, other.is_journal, other.parts);
     }
 
     /// The sector behind it.
@@ -114,6 +116,7 @@ impl Open {
             access: Access::Unknown,
             file: File::default(),
             is_journal: false,
+            parts: Parts::default(),
             busy_mark: 0,
             waited: 0,
             work: 0,
@@ -153,6 +156,7 @@ impl Open {
             access,
             file,
             is_journal,
+            parts,
             busy_mark,
             waited,
             work,
@@ -164,7 +168,7 @@ impl Open {
         (*thread, *sector, *sectors, *done) = (pid, block.sector, block.sectors, 0);
         (*queued, *queued_last, *bios, *got, *inserted) = (None, at, (0, 0), None, None);
         (*issued, *issued_cpu, *hardware, *requeues, *error) = (at, 0, None, 0, 0);
-        *asked_by = None;
+        (*asked_by, *parts) = (None, Parts::default());
         (*call, *access, *file, *is_journal) = (None, Access::Unknown, File::default(), false);
         (*busy_mark, *waited, *work) = (0, 0, 0);
     }

@@ -5,10 +5,11 @@ use std::collections::HashMap;
 use emmc_units::Nanos;
 
 use super::Unpaired;
+use super::commits::Commits;
 use super::open::Access;
 use crate::event::{Event, File, Mark, Syscall};
 use crate::notes::Mixer;
-use crate::request::{Mode, Request};
+use crate::request::{Mode, Parts, Request, since};
 
 /// Threads whose calls are followed, and completed requests that wait for a call to return.
 const THREADS_MAX: usize = 1 << 14;
@@ -27,6 +28,9 @@ struct Thread {
     on: u32,
     /// It waits until a file is durable.
     syncs: bool,
+    /// Since `from`: the last event of the page cache, and the first of write-back.
+    cached: Option<Nanos>,
+    written: Option<Nanos>,
     /// Completed requests of this call.
     done: Vec<Request>,
     /// After the last of them: the last wake-up, and when it had a processor then.
@@ -53,6 +57,7 @@ pub(super) struct Origin {
     pub(super) is_journal: bool,
     /// The thread whose fsync a commit is for.
     pub(super) asked_by: Option<u32>,
+    pub(super) parts: Parts,
 }
 
 /// All threads in system calls, and those that the kernel works with.
@@ -60,6 +65,7 @@ pub(super) struct Origin {
 pub(super) struct Threads {
     all: HashMap<u32, Thread, Mixer>,
     workers: HashMap<u32, Work, Mixer>,
+    commits: Commits,
     serial: u64,
 }
 
@@ -76,13 +82,13 @@ impl Threads {
             if let Some(thread) = self.all.remove(&event.pid) {
                 let returned = (thread.call == call).then_some(event.at);
                 unpaired.calls_without_return += u64::from(returned.is_none());
-                thread.give(returned, ready);
+                thread.give(returned, ready, &self.commits);
             }
             return;
         }
         if let Some(thread) = self.all.remove(&event.pid) {
             unpaired.calls_without_return += 1;
-            thread.give(None, ready);
+            thread.give(None, ready, &self.commits);
         }
         if self.all.len() < THREADS_MAX {
             self.serial += 1;
@@ -94,6 +100,8 @@ impl Threads {
                 file: File::default(),
                 on: 0,
                 syncs: call == Syscall::Sync,
+                cached: None,
+                written: None,
                 done: Vec::new(),
                 woken: None,
                 ran: None,
@@ -127,18 +135,25 @@ impl Threads {
         self.all.get_mut(&pid).filter(|thread| !thread.done.is_empty())
     }
 
-    pub(super) fn mark(&mut self, pid: u32, mark: Mark, file: File) {
+    pub(super) fn mark(&mut self, event: &Event, mark: Mark, file: File) {
+        let pid = event.pid;
         let access = match mark {
             Mark::Direct => Access::Direct,
             Mark::Buffered => Access::Buffered,
             Mark::WriteBack | Mark::Sync => Access::Unknown,
             Mark::Commit { began } => {
+                self.commits.take(event, file.device, began);
                 return self.work(pid, Work { file: File::default(), is_journal: began, on: file.device });
             }
         };
         if let Some(thread) = self.all.get_mut(&pid) {
             if access != Access::Unknown {
                 thread.access = access;
+            }
+            match mark {
+                Mark::Buffered => thread.cached = Some(event.at),
+                Mark::WriteBack => thread.written = thread.written.or(Some(event.at)),
+                _ => {}
             }
             if mark == Mark::Sync {
                 (thread.syncs, thread.on) = (true, file.device);
@@ -159,14 +174,15 @@ impl Threads {
     }
 
     /// What a thread that queues a bio is at.
-    pub(super) fn queue(&self, pid: u32) -> Origin {
+    pub(super) fn queue(&self, pid: u32, at: Nanos) -> Origin {
         if let Some(thread) = self.all.get(&pid) {
             let call = Some((thread.call, thread.from, thread.serial));
-            return Origin { call, access: thread.access, file: thread.file, is_journal: false, asked_by: None };
+            let (access, file, parts) = (thread.access, thread.file, thread.before(at, &self.commits));
+            return Origin { call, access, file, is_journal: false, asked_by: None, parts };
         }
         let Work { file, is_journal, on } = self.workers.get(&pid).copied().unwrap_or_default();
         let asked_by = if is_journal { self.syncing(on) } else { None };
-        Origin { call: None, access: Access::Unknown, file, is_journal, asked_by }
+        Origin { call: None, access: Access::Unknown, file, is_journal, asked_by, parts: Parts::default() }
     }
 
     /// The thread that waits longest until a file of this file system is durable.
@@ -191,6 +207,7 @@ impl Threads {
             Some(thread) if waits && thread.done.len() < WAITING_MAX => {
                 thread.from = request.completed;
                 (thread.woken, thread.ran) = (None, None);
+                (thread.cached, thread.written) = (None, None);
                 thread.done.push(request);
             }
             // The call returned before.
@@ -206,14 +223,30 @@ impl Threads {
         self.workers.clear();
         let mut all: Vec<Thread> = self.all.drain().map(|(_, thread)| thread).collect();
         all.sort_by_key(|thread| thread.serial);
-        all.into_iter().for_each(|thread| thread.give(None, ready));
+        all.into_iter().for_each(|thread| thread.give(None, ready, &self.commits));
     }
 }
 
 impl Thread {
+    /// What it did until it queues a bio.
+    fn before(&self, at: Nanos, commits: &Commits) -> Parts {
+        let write_back = self.written.map_or(Nanos::ZERO, |written| since(written.max(self.from), at));
+        Parts {
+            page_cache: self.cached.map_or(Nanos::ZERO, |last| since(self.from, last)),
+            // Pages that are written back may become dirty in it.
+            write_back: self.cached.map_or(write_back, |cached| write_back.min(since(cached, at))),
+            journal_before: if self.syncs { commits.within(self.on, self.from, at) } else { Nanos::ZERO },
+            journal_after: Nanos::ZERO,
+        }
+    }
+
     /// The request that is completed last has the way back to the caller.
-    fn give(mut self, returned: Option<Nanos>, ready: &mut Vec<Request>) {
+    fn give(mut self, returned: Option<Nanos>, ready: &mut Vec<Request>, commits: &Commits) {
         if let Some(last) = self.done.last_mut() {
+            if let Some(returned) = returned.filter(|_| self.syncs) {
+                let ended = last.hardware.map_or(last.completed, |hardware| hardware.ended);
+                last.parts.journal_after = commits.within(self.on, ended, returned);
+            }
             last.exited = returned;
             (last.woken, last.ran) = (self.woken, self.ran);
         }

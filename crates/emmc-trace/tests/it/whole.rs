@@ -277,6 +277,15 @@ fn requests_have_a_reason_and_a_file() {
 
     let found = analyse(open(vec![input("f", text.into())]).unwrap(), None);
     assert_eq!((found.unpaired, found.requests, found.commits), (0, 14, 1), "{:?}", found.unpaired_by);
+    // The write: 10 us to the dirty page. The data of fsync: the commit of 90 us is in its span 5.
+    let parts = |mode: &str| found.spans.iter().find(|row| row.mode == mode).unwrap().named_parts.unwrap();
+    assert_eq!(parts("sync").page_cache.map(|part| (part.count, part.us.mean)), Some((1, 10.0)));
+    let fsync = parts("fsync");
+    assert_eq!(fsync.journal_after.map(|part| (part.count, part.us.mean)), Some((1, 90.0)));
+    assert_eq!((fsync.page_cache, fsync.journal_before), (None, None));
+    let columns = found.over_time.as_ref().unwrap();
+    assert_eq!(columns.columns.iter().map(|column| column.requests).sum::<u64>(), 14);
+    assert_eq!(columns.columns.iter().flat_map(|column| &column.counts).sum::<u64>(), 14);
     let mut reasons: Vec<_> = found
         .reasons
         .iter()
