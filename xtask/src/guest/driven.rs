@@ -18,15 +18,17 @@ pub(crate) fn profile(name: &str, folder: &Path) -> anyhow::Result<PathBuf> {
 }
 
 /// A profile in the fastest mode that it offers, as the controllers with eight lines drive it: their clock is 200 MHz
-/// divided by a whole number, so that modes of 52 MHz run at 50 MHz.
+/// or an even part of it, so that modes of 52 MHz run at 50 MHz.
 fn as_offered(profile: &str) -> String {
     let of_board = |line: &&str| line.starts_with("bus = ") || line.starts_with("bus_clock_mhz = ");
     let mut text = String::new();
     for line in profile.lines().filter(|line| !of_board(line)) {
         text.push_str(line);
         text.push('\n');
-        if ["bus_max = \"hs52\"", "bus_max = \"ddr52\""].contains(&line.trim()) {
-            text.push_str("bus_clock_mhz = 50.0\n");
+        match line.trim() {
+            r#"bus_max = "hs52""# | r#"bus_max = "ddr52""# => text.push_str("bus_clock_mhz = 50.0\n"),
+            r#"bus_max = "sdr104""# => text.push_str("bus_clock_mhz = 200.0\n"),
+            _ => {}
         }
     }
     text

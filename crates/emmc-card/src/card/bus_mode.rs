@@ -133,9 +133,23 @@ impl Card {
     /// Applies the selected mode to the device's bus.
     pub(super) fn apply_interface(&mut self) {
         if self.is_emmc() {
-            let host_hz = self.device.profile().controller.bus_clock_hz();
+            let host_hz = self.host_hz();
             *self.device.bus_mut() = Bus::clocked(self.interface.mode(), host_hz);
         }
+    }
+
+    /// The host's controller clocks the card at `hz`, in place of the profile's board.
+    pub fn set_host_clock(&mut self, hz: u64) {
+        if self.host_hz != Some(hz) {
+            self.host_hz = Some(hz);
+            let mode = self.device.bus().mode();
+            *self.device.bus_mut() = Bus::clocked(mode, hz);
+        }
+    }
+
+    /// The clock that the card gets, as far as its mode bears it. Unit: Hz.
+    pub(super) fn host_hz(&self) -> u64 {
+        self.host_hz.unwrap_or_else(|| self.device.profile().controller.bus_clock_hz())
     }
 
     /// CMD16: at most the length in the CSD; reads and writes still require 512 bytes.

@@ -87,6 +87,8 @@ pub struct Card {
     busy_until: Instant,
     rules: AccessRules,
     interface: Interface,
+    /// The clock of the host's controller; absent: the profile's board has its own. Unit: Hz.
+    host_hz: Option<u64>,
     /// CMD16.
     block_len: u32,
     /// CMD23, for the command that follows it.
@@ -129,6 +131,7 @@ impl Card {
             busy_until: Instant::START,
             rules: AccessRules::new(factory),
             interface: Interface::default(),
+            host_hz: None,
             block_len: 512,
             block_count: None,
             after_app_cmd: false,

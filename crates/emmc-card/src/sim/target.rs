@@ -1,7 +1,7 @@
 //! A virtual card as the target of benchmarks and jobs, in simulated time.
 //!
 //! Outstanding requests share the card's queue: as many in parallel as it has slots, one without a command queue; the
-//! rest wait in the host. Absent on purpose: the host's own cost (`emmc-host`).
+//! rest wait in the host, where for a queue those that adjoin become one command. Absent on purpose: the host's own cost (`emmc-host`).
 
 mod content;
 mod job;
@@ -48,9 +48,11 @@ pub struct SimTarget {
     asks_for_flushes: bool,
     /// The end of the last transfer.
     moved: Instant,
-    /// Requests whose transfer is not computed yet, if a queue is used.
+    /// Commands that the driver takes before one of them has ended. Without a queue it takes all: none are merged.
+    commands_max: usize,
+    /// Commands that wait for a slot, and those whose transfer is not computed yet.
     queue: Queue,
-    /// When slots become free, of requests whose end is known at once: without a queue, and below a simulated host.
+    /// When slots become free, of commands whose end is known at once: without a queue, and below a simulated host.
     taken: BinaryHeap<Reverse<Instant>>,
     /// Completions of outstanding requests by their places in `requests`, and the free places there.
     outstanding: Agenda<u32>,
@@ -67,6 +69,10 @@ pub struct SimTarget {
 struct Outstanding {
     submitted: Instant,
     request: BlockRequest,
+    /// It is in a command that another request began.
+    is_merged: bool,
+    /// The next request of the same command.
+    next: Option<u32>,
 }
 
 impl SimTarget {
@@ -97,6 +103,7 @@ impl SimTarget {
             polling,
             asks_for_flushes: true,
             moved: now,
+            commands_max: if slots > 1 { slots } else { DEPTH_MAX as usize },
             queue: Queue::default(),
             taken,
             outstanding,
@@ -298,8 +305,10 @@ impl BlockTarget for SimTarget {
         if self.outstanding.is_empty() {
             self.taken.clear();
         }
-        self.freed(done)?;
-        let Outstanding { submitted, request, .. } = self.requests[place as usize];
+        let Outstanding { submitted, request, is_merged, .. } = self.requests[place as usize];
+        if !is_merged {
+            self.freed(done)?;
+        }
         let error = self.errors.iter().position(|(failed, _)| *failed == place);
         let error = error.map(|index| self.errors.swap_remove(index).1);
         Ok(BlockDone { request, submitted, done, error })

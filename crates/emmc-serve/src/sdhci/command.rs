@@ -9,7 +9,7 @@ use super::Sdhci;
 use super::faults::HostError;
 use super::lines::Lines;
 use super::registers::{
-    ARGUMENT, CLOCK_CONTROL, COMMAND, POWER_CONTROL, RESPONSE_0, RESPONSE_3, SDMA_ADDRESS, TRANSFER_MODE, control_2,
+    ARGUMENT, CAPABILITIES, CLOCK_CONTROL, COMMAND, POWER_CONTROL, RESPONSE_0, RESPONSE_3, SDMA_ADDRESS, TRANSFER_MODE, control_2,
     int, mode,
 };
 use super::transfer::Step;
@@ -59,6 +59,7 @@ impl Sdhci {
             self.command = Some((now, CommandEnd { words: None, interrupts: int::COMMAND_TIMEOUT }));
             return;
         }
+        card.set_host_clock(self.clock_hz());
         let mut from = now;
         if with_data && self.counts_by_itself() {
             match self.announce_count(card, lines, now) {
@@ -102,6 +103,16 @@ impl Sdhci {
     /// Whether clock and power are switched on at the controller.
     fn is_clocked(&self) -> bool {
         self.registers.get16(CLOCK_CONTROL) & 5 == 5 && self.registers.get8(POWER_CONTROL) & 1 == 1
+    }
+
+    /// The card's clock: the base clock, or an even part of it.
+    ///
+    /// Source: SD Host Controller Simplified Specification 4.20, 10-bit Divided Clock Mode. Unit: Hz.
+    fn clock_hz(&self) -> u64 {
+        let base_hz = u64::from(self.registers.get32(CAPABILITIES) >> 8 & 0xff) * 1_000_000;
+        let clock = u64::from(self.registers.get16(CLOCK_CONTROL));
+        let divisor = 2 * (clock >> 8 | (clock >> 6 & 3) << 8);
+        base_hz / divisor.max(1)
     }
 
     /// Whether CMD23 is sent before the command: auto CMD23, or auto select where version 4 prefers CMD23.

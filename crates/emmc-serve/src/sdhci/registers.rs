@@ -1,7 +1,8 @@
 //! The SD host controller's registers: one table.
 //!
 //! Source: SD Host Controller Simplified Specification 4.20, clause 2.1 and 2.2; Linux `drivers/mmc/host/sdhci.h` for
-//! the names that drivers know. Event registers that force errors (0x50, 0x52) read as zero and act when written.
+//! the names that drivers know. The preset values divide the base clock of 200 MHz by twice their number. Event
+//! registers that force errors (0x50, 0x52) read as zero and act when written.
 
 use super::register_file::registers;
 
@@ -39,6 +40,15 @@ registers! {
     ADMA_ERROR          0x54 1 Rw  0 0;
     ADMA_ADDRESS        0x58 4 Rw  0xffff_ffff 0;
     ADMA_ADDRESS_HIGH   0x5c 4 Rw  0xffff_ffff 0;
+    PRESET_INIT         0x60 2 Rw  0 250;
+    PRESET_DEFAULT      0x62 2 Rw  0 4;
+    PRESET_HIGH_SPEED   0x64 2 Rw  0 2;
+    PRESET_SDR12        0x66 2 Rw  0 4;
+    PRESET_SDR25        0x68 2 Rw  0 2;
+    PRESET_SDR50        0x6a 2 Rw  0 1;
+    PRESET_SDR104       0x6c 2 Rw  0 0;
+    PRESET_DDR50        0x6e 2 Rw  0 2;
+    PRESET_HS400        0x74 2 Rw  0 0;
     SLOT_INT_STATUS     0xfc 2 Rw  0 0;
     HOST_VERSION        0xfe 2 Rw  0 0;
 }

@@ -158,6 +158,24 @@ fn busy_is_a_line_level_and_ends_with_transfer_complete() {
     assert_eq!(rig.read(0x24, 4) & (1 << 20 | 2), 1 << 20);
 }
 
+/// The base clock of 200 MHz, a quarter of it, and the clock for identification.
+#[test]
+fn the_controllers_clock_is_the_cards() {
+    let mut rig = rig();
+    let mut command_ns = |divider: u64| {
+        rig.write(0x2c, 2, divider << 8 | 5);
+        rig.command(13, 0x1_0000, R1, 0).unwrap();
+        rig.card.device().bus().command().0
+    };
+    let [full, quarter, identification] = [command_ns(0), command_ns(2), command_ns(250)];
+    assert_eq!(command_ns(0), full);
+    let mode_hz = rig.card.device().bus().mode().clock_hz();
+    let times = |hz: u64| full as f64 * mode_hz.min(200_000_000) as f64 / hz.min(mode_hz) as f64;
+    for (found, hz) in [(quarter, 50_000_000), (identification, 400_000)] {
+        assert!((found as f64 / times(hz) - 1.0).abs() < 0.01, "{found} ns at {hz} Hz, {full} at full speed");
+    }
+}
+
 #[test]
 fn a_missing_response_ends_in_a_timeout() {
     let mut rig = rig();

@@ -108,7 +108,7 @@ impl Card {
             (true, DDR50) => BusMode::Ddr50,
             (true, _) => BusMode::SdDefault,
         };
-        let host_hz = self.device.profile().controller.bus_clock_hz();
+        let host_hz = self.host_hz();
         *self.device.bus_mut() = Bus::clocked(mode, host_hz);
     }
 

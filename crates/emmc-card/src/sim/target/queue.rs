@@ -7,8 +7,13 @@
 //! behind it, are prepared when a transfer has made room. Absent on purpose: flushes, trims and requests of several
 //! commands, which wait for all transfers before them.
 //!
-//! Source: Linux's cqhci; `emmc-serve/src/cqhci/engine.rs` does the same by registers.
+//! Requests that find no slot wait in the host's scheduler, which makes one command of those that adjoin. Without a queue
+//! they wait in the driver (64 at once), where nothing is merged.
+//!
+//! Sources: Linux's cqhci, `emmc-serve/src/cqhci/engine.rs` does the same by registers; drivers/mmc/core/queue.c and
+//! mq-deadline, as `xtask/guest/figures.sh` shows them with a queue and without.
 
+use std::cmp::Reverse;
 use std::collections::VecDeque;
 
 use emmc_port::{BlockOp, BlockRequest, TargetError};
@@ -19,67 +24,104 @@ use super::{COMMAND_BYTES, SimTarget};
 use crate::card::PREPARATION;
 use crate::device::StorageError;
 
-/// Tasks before their transfer.
+/// Commands before their transfer.
 #[derive(Debug, Default)]
 pub(super) struct Queue {
     /// In the card, in the order in which they were queued.
     tasks: Vec<Task>,
-    /// Requests that wait in the host for a slot, by place, with the time since when.
-    waiting: VecDeque<(u32, Instant)>,
+    /// In the host for want of a slot, with the time since when.
+    waiting: VecDeque<(Command, Instant)>,
+    /// Commands that have a slot, until their end.
+    pub(super) with_slot: usize,
 }
 
-/// A task in the card.
+/// A command in the card.
 #[derive(Clone, Copy, Debug)]
 struct Task {
-    place: u32,
+    command: Command,
     queued: Instant,
     /// `None`: not prepared yet, for want of room in the buffer.
     ready: Option<Instant>,
 }
 
-impl Queue {
-    /// Requests whose end is not known.
-    pub(super) fn len(&self) -> usize {
-        self.tasks.len() + self.waiting.len()
+/// One request, or several that adjoin.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Command {
+    /// The sectors of all.
+    request: BlockRequest,
+    /// The places of its requests, each of which names the next.
+    first: u32,
+    last: u32,
+}
+
+impl Command {
+    /// Whether Linux makes one command of this and a request that comes later.
+    fn takes(&self, request: &BlockRequest) -> bool {
+        let own = &self.request;
+        let has_data = matches!(request.op, BlockOp::Read | BlockOp::Write);
+        let adjoins = |one: &BlockRequest, next: &BlockRequest| one.offset_bytes + one.bytes == next.offset_bytes;
+        has_data
+            && own.op == request.op
+            && !own.through
+            && !request.through
+            && own.bytes + request.bytes <= COMMAND_BYTES
+            && (adjoins(own, request) || adjoins(request, own))
     }
 }
 
 impl SimTarget {
     /// The host hands over a request at `at`; it waits where the card has no free slot.
     pub(super) fn enter(&mut self, place: u32, at: Instant) -> Result<(), TargetError> {
-        if !self.queue.waiting.is_empty() || self.outstanding.len() + self.queue.tasks.len() >= self.slots {
-            self.queue.waiting.push_back((place, at));
-            return Ok(());
+        let request = self.requests[place as usize].request;
+        if self.queue.waiting.is_empty() && self.queue.with_slot < self.commands_max {
+            return self.start_command(Command { request, first: place, last: place }, at);
         }
-        self.queue_task(place, at)
+        match self.queue.waiting.iter_mut().rev().find(|(command, _)| command.takes(&request)) {
+            Some((command, _)) => {
+                command.request.offset_bytes = command.request.offset_bytes.min(request.offset_bytes);
+                command.request.bytes += request.bytes;
+                self.requests[place as usize].is_merged = true;
+                self.requests[command.last as usize].next = Some(place);
+                command.last = place;
+            }
+            None => self.queue.waiting.push_back((Command { request, first: place, last: place }, at)),
+        }
+        Ok(())
     }
 
-    /// A request gets a slot.
-    fn queue_task(&mut self, place: u32, at: Instant) -> Result<(), TargetError> {
-        let request = self.requests[place as usize].request;
+    /// A command gets a slot.
+    fn start_command(&mut self, command: Command, at: Instant) -> Result<(), TargetError> {
+        self.queue.with_slot += 1;
+        let request = command.request;
+        if self.polling.is_none() {
+            let start = self.start(at);
+            let outcome = self.outcome(&request, start)?;
+            self.taken.push(Reverse(outcome.0));
+            self.ended_at(command.first, outcome);
+            return Ok(());
+        }
         if matches!(request.op, BlockOp::Trim | BlockOp::Flush) || request.bytes > COMMAND_BYTES {
             self.transfer_all()?;
             let outcome = self.outcome(&request, at)?;
-            self.ended_at(place, outcome);
+            self.ended_at(command.first, outcome);
             return Ok(());
         }
         let queued = at + self.device.bus().command() * 2;
-        self.queue.tasks.push(Task { place, queued, ready: None });
+        self.queue.tasks.push(Task { command, queued, ready: None });
         self.prepare_from(queued)
     }
 
     /// The card takes the tasks that it has not taken before, one after the other, as long as it has room.
     fn prepare_from(&mut self, at: Instant) -> Result<(), TargetError> {
         while let Some(index) = self.queue.tasks.iter().position(|task| task.ready.is_none()) {
-            let Task { place, queued, .. } = self.queue.tasks[index];
-            let request = self.requests[place as usize].request;
+            let Task { command: Command { request, first, .. }, queued, .. } = self.queue.tasks[index];
             match self.prepared(&request, at.max(queued)) {
                 Ok(None) => break,
                 Ok(ready) => self.queue.tasks[index].ready = ready,
                 Err(error) => {
                     self.queue.tasks.remove(index);
                     let outcome = self.failed_request(error, queued)?;
-                    self.ended_at(place, outcome);
+                    self.ended_at(first, outcome);
                 }
             }
         }
@@ -126,8 +168,7 @@ impl SimTarget {
     }
 
     fn run_transfer(&mut self, index: usize) -> Result<(), TargetError> {
-        let Task { place, queued, ready } = self.queue.tasks.remove(index);
-        let request = self.requests[place as usize].request;
+        let Task { command: Command { request, first, .. }, queued, ready } = self.queue.tasks.remove(index);
         let at = self.found(queued, ready.unwrap_or(queued));
         let outcome = match self.transfer(&request, at) {
             Ok(done) => (done, None),
@@ -137,7 +178,7 @@ impl SimTarget {
             let (lba, sectors) = (request.offset_bytes / SECTOR_BYTES, (request.bytes / SECTOR_BYTES) as u32);
             self.device.drop_prepared(self.access.area, lba, sectors);
         }
-        self.ended_at(place, outcome);
+        self.ended_at(first, outcome);
         self.prepare_from(self.moved)
     }
 
@@ -158,18 +199,23 @@ impl SimTarget {
         first + interval * polls
     }
 
-    /// The end of a request is known.
-    pub(super) fn ended_at(&mut self, place: u32, (done, error): (Instant, Option<String>)) {
-        if let Some(error) = error {
-            self.errors.push((place, error));
+    /// The end of a command is known, and so that of its requests.
+    pub(super) fn ended_at(&mut self, first: u32, (done, error): (Instant, Option<String>)) {
+        let mut place = Some(first);
+        while let Some(ended) = place {
+            if let Some(error) = &error {
+                self.errors.push((ended, error.clone()));
+            }
+            self.outstanding.push(done, ended);
+            place = self.requests[ended as usize].next;
         }
-        self.outstanding.push(done, place);
     }
 
-    /// A request ended at `done`: the next one that waits gets its slot.
+    /// A command ended at `done`: the next one that waits gets its slot.
     pub(super) fn freed(&mut self, done: Instant) -> Result<(), TargetError> {
+        self.queue.with_slot -= 1;
         match self.queue.waiting.pop_front() {
-            Some((place, since)) => self.queue_task(place, done.max(since)),
+            Some((command, since)) => self.start_command(command, done.max(since)),
             None => Ok(()),
         }
     }

@@ -33,18 +33,11 @@ impl SimulatedTarget for SimTarget {
     #[inline]
     fn submit_at(&mut self, request: BlockRequest, at: Instant) -> Result<(), TargetError> {
         self.check(&request)?;
-        if self.outstanding.len() + self.queue.len() >= DEPTH_MAX as usize {
+        if self.requests.len() - self.free.len() >= DEPTH_MAX as usize {
             return Err(self.failed(format!("more than {DEPTH_MAX} requests outstanding")));
         }
-        let place = self.place(Outstanding { submitted: at, request });
-        if self.polling.is_some() {
-            return self.enter(place, at);
-        }
-        let start = self.start(at);
-        let outcome = self.outcome(&request, start)?;
-        self.taken.push(Reverse(outcome.0));
-        self.ended_at(place, outcome);
-        Ok(())
+        let place = self.place(Outstanding { submitted: at, request, is_merged: false, next: None });
+        self.enter(place, at)
     }
 
     fn serve(&mut self, request: &BlockRequest, at: Instant) -> Result<(Instant, Option<String>), TargetError> {

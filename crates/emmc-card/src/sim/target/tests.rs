@@ -93,6 +93,42 @@ fn a_full_queue_takes_the_next_as_a_slot_becomes_free() {
     assert_eq!(ends.last().unwrap().1, 40, "a flush waits for what was handed over before it: {ends:?}");
 }
 
+/// 4 KiB in a row, 32 at a time, for 16 slots: those that wait become one command, for which a command's costs come
+/// once. Random ones, those in a row that find a slot, and those of a card without a queue stay alone.
+#[test]
+fn requests_that_wait_side_by_side_become_one_command() {
+    for (queueing, op) in [(true, BlockOp::Read), (true, BlockOp::Write), (false, BlockOp::Read)] {
+        let run = |depth: u64, step: u64| {
+            let mut target = target("odroid-64g", queueing);
+            for at in 0..256 {
+                target.complete(request(BlockOp::Write, at << 16, 64 << 10, 0)).unwrap();
+            }
+            target.complete(request(BlockOp::Flush, 0, 0, 0)).unwrap();
+            let began = target.now();
+            let mut ended = Vec::new();
+            for tag in 0..512 {
+                if tag >= depth {
+                    ended.push(target.wait().unwrap());
+                }
+                target.submit(request(op, tag * step % 512 * 4096, 4096, tag)).unwrap();
+            }
+            ended.extend(std::iter::from_fn(|| target.wait().ok()));
+            assert!(ended.iter().all(|done| (done.request.bytes, done.error.is_none()) == (4096, true)));
+            let mut tags: Vec<u64> = ended.iter().map(|done| done.request.tag).collect();
+            tags.sort_unstable();
+            assert!(tags.into_iter().eq(0..512), "each request ends once");
+            target.now().since(began).0
+        };
+        let [in_a_row, with_slots, apart] = [run(32, 1), run(16, 1), run(32, 263)];
+        if queueing {
+            assert!(in_a_row * 3 < with_slots * 2, "{op:?}: {in_a_row} against {with_slots}");
+            assert!(in_a_row * 3 < apart * 2, "{op:?}: {in_a_row} against {apart}");
+        } else {
+            assert_eq!(in_a_row, with_slots);
+        }
+    }
+}
+
 #[test]
 fn a_present_cache_is_enabled_also_in_the_registers() {
     for (name, has_cache) in [("odroid-64g", true), ("friendlyelec-emmc-8g", false)] {
