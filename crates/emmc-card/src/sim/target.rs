@@ -1,7 +1,8 @@
 //! A virtual card as the target of benchmarks and jobs, in simulated time.
 //!
-//! Outstanding requests share the card's queue: as many in parallel as it has slots, one without a command queue; the
-//! rest wait in the host, where for a queue those that adjoin become one command. Absent on purpose: the host's own cost (`emmc-host`).
+//! Outstanding requests share the card's queue: as many in parallel as it has slots, one without a command queue. The
+//! rest wait in the host; those that wait for a slot of the queue and adjoin become one command. Absent on purpose: the
+//! host's own cost (`emmc-host`).
 
 mod content;
 mod job;

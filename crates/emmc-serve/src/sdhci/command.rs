@@ -9,8 +9,8 @@ use super::Sdhci;
 use super::faults::HostError;
 use super::lines::Lines;
 use super::registers::{
-    ARGUMENT, CAPABILITIES, CLOCK_CONTROL, COMMAND, POWER_CONTROL, RESPONSE_0, RESPONSE_3, SDMA_ADDRESS, TRANSFER_MODE, control_2,
-    int, mode,
+    ARGUMENT, CAPABILITIES, CLOCK_CONTROL, COMMAND, POWER_CONTROL, RESPONSE_0, RESPONSE_3, SDMA_ADDRESS, TRANSFER_MODE,
+    control_2, int, mode,
 };
 use super::transfer::Step;
 

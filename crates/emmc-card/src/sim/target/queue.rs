@@ -7,8 +7,8 @@
 //! behind it, are prepared when a transfer has made room. Absent on purpose: flushes, trims and requests of several
 //! commands, which wait for all transfers before them.
 //!
-//! Requests that find no slot wait in the host's scheduler, which makes one command of those that adjoin. Without a queue
-//! they wait in the driver (64 at once), where nothing is merged.
+//! Requests that find no slot wait in the host's scheduler, which makes one command of those that adjoin. Without a
+//! queue they wait in the driver (64 at once), where nothing is merged.
 //!
 //! Sources: Linux's cqhci, `emmc-serve/src/cqhci/engine.rs` does the same by registers; drivers/mmc/core/queue.c and
 //! mq-deadline, as `xtask/guest/figures.sh` shows them with a queue and without.
