@@ -10,9 +10,14 @@ fio --name=fill --filename=$card --size=80m --rw=write --bs=512k --direct=1 --mi
 dd if=/dev/null of=$card conv=notrunc,fsync 2>/dev/null || fail 'flushing'
 sync
 
-# Kinds of requests, each in a part of the card of its own.
+# Kinds of requests, each in a part of the card of its own. The burst is first: its thread does not sleep after a
+# command, so that the answer's interrupt comes in time, which bounds all commands without a queue.
 cat >/tmp/load <<'END'
-first_mib=0
+echo merged-write-4 0 8 >>/out/parts
+fio --name=merged-write-4 --filename=/dev/mmcblk0 --size=8m --direct=1 --ioengine=libaio --iodepth=16 \
+    --iodepth_batch=16 --iodepth_batch_complete_min=16 --rw=write --bs=4k --io_size=1m --clocksource=clock_gettime \
+    --output-format=json --output=/out/merged-write-4.json || exit 1
+first_mib=8
 for kib in 4 128; do
     for pattern in read randread write randwrite; do
         name=direct-$pattern-$kib
