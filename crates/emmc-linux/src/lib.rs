@@ -2,8 +2,8 @@
 //!
 //! Everything is read: CMD8, CMD13 and, on request, CMD56 by ioctl; attributes from sysfs; the host's side from
 //! debugfs; mounts from /proc. Whatever cannot be read becomes a note and does not affect the rest. With feature
-//! `bench` block devices and files are also targets of a bench, which writes to them: `block_io`, after a check by
-//! `usage`. With feature `trace` the kernel's tracing records into an instance of its own: `tracefs`. Absent on
+//! `bench` block devices and files are also targets of a bench, which writes to them: `block_io`, in a
+//! `session` that checks, asks, saves and restores. With feature `trace` the kernel's tracing records into an instance of its own: `tracefs`. Absent on
 //! purpose: any command that changes a card's configuration, and any interpretation (`emmc-analysis`). `unsafe` code
 //! is in `ioctl`, `stdio`, `block_io::uring` and `block_io::discard` only.
 
@@ -25,6 +25,8 @@ mod live_card;
 mod mounts;
 #[cfg(feature = "trace")]
 pub mod paths;
+#[cfg(feature = "bench")]
+pub mod session;
 #[cfg(feature = "bench")]
 mod signature;
 mod stdio;

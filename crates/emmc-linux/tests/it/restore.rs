@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
 
-use emmc_linux::block_io::{BlockIo, EngineChoice, Opening, Saved, open};
+use emmc_linux::block_io::{BlockIo, EngineChoice, Keeper, Opening, Saved, open};
 use emmc_port::{BlockOp, BlockRequest, BlockTarget};
 use emmc_workload::{Progress, Unwatched, Watch};
 use rustix::fs::{SeekFrom, seek};
@@ -210,6 +210,16 @@ impl Watch for StopsAfter {
     }
 }
 
+impl Keeper for StopsAfter {
+    fn watch(&mut self) -> &mut dyn Watch {
+        self
+    }
+
+    fn wait(&mut self, _: &str) -> bool {
+        false
+    }
+}
+
 #[test]
 fn saving_can_be_stopped_and_restoring_cannot() {
     let scratch = Scratch::new();
@@ -237,7 +247,7 @@ fn all_possible_content_is_restored_and_the_rest_reported() {
     request(&mut target, BlockOp::Write, 0, FILE_BYTES).unwrap();
     // The last megabyte of the copy is gone.
     let damaged = File::options().write(true).open(&kept).unwrap();
-    damaged.set_len(3 << 20).unwrap();
+    damaged.set_len(4096 + (3 << 20)).unwrap();
     let error = saved.put_back(&target, &mut Unwatched).unwrap_err().to_string();
     assert!(error.contains("bytes 3145728 to 4194304: ") && !error.contains("bytes 0"), "{error}");
     assert!(error.contains(&format!("the content is in {}", kept.display())) && kept.exists(), "{error}");
@@ -256,6 +266,46 @@ fn content_in_memory_is_saved_to_a_file_if_the_restore_fails() {
     let error = saved.put_back(&opened(&file, false), &mut Unwatched).unwrap_err().to_string();
     assert!(error.contains("bytes 4096 to 4194304: "), "{error}");
     let (_, rescued) = error.split_once("the content from byte 4096 on is in ").unwrap_or_else(|| panic!("{error}"));
-    assert!(std::fs::read(rescued).unwrap() == before[4096..]);
+    let rescued_bytes = std::fs::read(rescued).unwrap();
+    assert!(rescued_bytes[4096..][..before.len() - 4096] == before[4096..], "each byte at its place after the header");
+    // Later it is restored from that file, which stays, and to nothing else.
+    let opened_again = Saved::open(Path::new(rescued), &mut Unwatched).unwrap();
+    opened_again.belongs_to(&opened(&file, true)).unwrap();
+    let other = scratch.path("other");
+    std::fs::copy(&file, &other).unwrap();
+    let error = opened_again.belongs_to(&opened(&other, true)).unwrap_err().to_string();
+    assert!(error.contains("was saved from another target, file: inode "), "{error}");
+    opened_again.put_back(&opened(&file, true), &mut Unwatched).unwrap();
+    assert!(std::fs::read(&file).unwrap()[4096..] == before[4096..]);
     std::fs::remove_file(rescued).unwrap();
+}
+
+#[test]
+fn no_partial_or_damaged_file_is_restored_from() {
+    let scratch = Scratch::new();
+    let (file, _) = scratch.full();
+    let kept = scratch.path("kept");
+    let target = opened(&file, true);
+    let saved = Saved::take(&target, [0, FILE_BYTES], Some(&kept), &mut Unwatched).unwrap();
+    let whole = std::fs::read(&kept).unwrap();
+    // As after `kill -9`: the process forgot it.
+    std::mem::forget(saved);
+    let refused = |bytes: &[u8]| {
+        std::fs::write(&kept, bytes).unwrap();
+        Saved::open(&kept, &mut Unwatched).err().map(|error| error.to_string())
+    };
+    assert_eq!(refused(&whole), None);
+    let mut headless = whole.clone();
+    headless[..4096].fill(0);
+    assert!(refused(&headless).unwrap().ends_with("is partial: it has no header, because it was not completely written"));
+    for length in [0, 1, 4095, 4096, 1 << 20, whole.len() - 1] {
+        let error = refused(&whole[..length]).unwrap_or_else(|| panic!("{length} bytes"));
+        assert!(error.starts_with(&format!("{}: is ", kept.display())), "{error}");
+    }
+    for at in [0, 30, 4096, 5 << 18, whole.len() - 1] {
+        let mut flipped = whole.clone();
+        flipped[at] ^= 4;
+        assert!(refused(&flipped).is_some(), "byte {at}");
+    }
+    assert!(Saved::open(Path::new("/dev/null"), &mut Unwatched).is_err());
 }
