@@ -17,7 +17,9 @@ use emmc_port::TargetError;
 
 pub use state::{End, Event, State};
 
-use crate::block_io::{BlockIo, EngineChoice, Keeper, OpenError, Opening, Saved, TargetHandle, reserve, writable_bytes};
+use crate::block_io::{
+    BlockIo, EngineChoice, Keeper, OpenError, Opening, Saved, TargetHandle, reserve, writable_bytes,
+};
 use crate::hold::{self, Point};
 use crate::usage::{Holder, Occupied, occupied};
 
@@ -230,12 +232,15 @@ impl Session {
         }
     }
 
-    fn kept(
-        &self,
-        range: [u64; 2],
-        keep: Keep<'_>,
-        keeper: &mut dyn Keeper,
-    ) -> Result<Option<Saved>, SessionError> {
+    /// What [`Session::save`] would keep of a held target, without holes of a file. Unit: bytes.
+    ///
+    /// Errors: not held; the kernel's.
+    pub fn bytes_to_save(&self, range: [u64; 2]) -> Result<u64, SessionError> {
+        let Some(target) = &self.open else { return Err(self.out_of_order("save its content")) };
+        Ok(Saved::bytes_of(target, range[0], range[1])?)
+    }
+
+    fn kept(&self, range: [u64; 2], keep: Keep<'_>, keeper: &mut dyn Keeper) -> Result<Option<Saved>, SessionError> {
         let Some(target) = &self.open else { return Err(self.out_of_order("save its content")) };
         if range[0] < self.range[0] || range[1] > self.range[1] {
             let what = "changed before the confirmation: nothing was written";

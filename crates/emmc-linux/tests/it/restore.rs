@@ -297,7 +297,9 @@ fn no_partial_or_damaged_file_is_restored_from() {
     assert_eq!(refused(&whole), None);
     let mut headless = whole.clone();
     headless[..4096].fill(0);
-    assert!(refused(&headless).unwrap().ends_with("is partial: it has no header, because it was not completely written"));
+    assert!(
+        refused(&headless).unwrap().ends_with("is partial: it has no header, because it was not completely written")
+    );
     for length in [0, 1, 4095, 4096, 1 << 20, whole.len() - 1] {
         let error = refused(&whole[..length]).unwrap_or_else(|| panic!("{length} bytes"));
         assert!(error.starts_with(&format!("{}: is ", kept.display())), "{error}");

@@ -22,6 +22,7 @@ use crate::progress::Watched;
 mod consent;
 mod demand;
 mod files;
+mod keeper;
 mod place;
 mod real;
 #[cfg(feature = "sim")]
@@ -196,11 +197,13 @@ pub(crate) fn speed_of_virtual(name: &str, profile: &str) -> anyhow::Result<Benc
 }
 
 /// The read speed of a block device; writes nothing.
-pub(crate) fn speed_of_device(node: &Path, is_quiet: bool) -> anyhow::Result<BenchResult> {
+pub(crate) fn speed_of_device(node: &Path) -> anyhow::Result<BenchResult> {
     let suite = named("speed").context("there is no suite speed")?;
-    let target = Some(node.into());
-    let args = BenchArgs { target, suite: "speed".into(), read_only: true, seed: 1, ..BenchArgs::default() };
-    Ok(measure(suite, &args, is_quiet)?.result)
+    let options = Options { read_only: true, seed: 1, ..Options::default() };
+    let name = node.display().to_string();
+    let mut result = real::read_only(suite, (node, &name), &options, &Arc::default())?.result;
+    conclude(&mut result);
+    Ok(result)
 }
 
 /// The options of a suite for a target of this size.

@@ -23,7 +23,7 @@ pub(crate) const SCHEMA: &str = "emmclab.study/1";
 pub(crate) fn run(args: &StudyArgs, output: &mut Output) -> CommandResult {
     let subject = subject::subject(args, output)?;
     #[cfg(feature = "bench")]
-    let benches = speed::benches(args, &subject, output.is_json())?;
+    let benches = speed::benches(args, &subject)?;
     let options = StudyOptions {
         source: Some(subject.argument.clone()),
         before: subject.before.clone(),

@@ -198,8 +198,12 @@ mod tests {
         };
         let good = [chunk(4096, 512), chunk(8192, 1 << 20)];
         assert_eq!(read(&good), Ok(good.to_vec()));
-        for bad in [[good[1], good[0]], [chunk(0, 512), good[1]], [good[0], chunk(3 << 20, 1)], [chunk(4096, 2 << 20), good[1]]]
-        {
+        for bad in [
+            [good[1], good[0]],
+            [chunk(0, 512), good[1]],
+            [good[0], chunk(3 << 20, 1)],
+            [chunk(4096, 2 << 20), good[1]],
+        ] {
             assert!(read(&bad).is_err(), "{bad:?}");
         }
     }

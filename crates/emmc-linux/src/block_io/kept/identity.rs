@@ -104,7 +104,12 @@ impl Identity {
 
 /// Text as part of one line of bounded length, whatever a name contains.
 pub(super) fn line(text: &str) -> String {
-    text.chars().take(VALUE_CHARS_MAX).flat_map(char::escape_debug).take(VALUE_CHARS_MAX).filter(char::is_ascii).collect()
+    text.chars()
+        .take(VALUE_CHARS_MAX)
+        .flat_map(char::escape_debug)
+        .take(VALUE_CHARS_MAX)
+        .filter(char::is_ascii)
+        .collect()
 }
 
 fn path_of(file: &File) -> Option<PathBuf> {
@@ -143,7 +148,8 @@ mod tests {
         };
         let card = disk("mmcblk0", Some("150100"), "8");
         assert_eq!(card.differs(&disk("mmcblk1", Some("150100"), "8")), None, "found in another order");
-        for other in [disk("mmcblk0", Some("150101"), "8"), disk("mmcblk0", None, "8"), disk("mmcblk0", Some("150100"), "9")]
+        for other in
+            [disk("mmcblk0", Some("150101"), "8"), disk("mmcblk0", None, "8"), disk("mmcblk0", Some("150100"), "9")]
         {
             assert!(card.differs(&other).is_some(), "{other:?}");
         }

@@ -102,9 +102,9 @@ impl Saved {
         let chunks = chunks(&ranges(target, from_bytes, to_bytes)?);
         let copy = match file {
             None => Copy::memory(total(&chunks)).map_err(|error| failed("", error))?,
-            Some(path) => Copy::File(
-                NewFile::create(path).map_err(|error| failed(&format!("{}: ", path.display()), error))?,
-            ),
+            Some(path) => {
+                Copy::File(NewFile::create(path).map_err(|error| failed(&format!("{}: ", path.display()), error))?)
+            }
         };
         let found = target.file().metadata().map_err(|error| failed("", error))?;
         let header = Header {
@@ -221,14 +221,15 @@ impl Saved {
         for (chunk, packed) in self.chunks() {
             let length = chunk.length as usize;
             let (part, found) = (&mut memory[..length], &mut again[..length]);
-            let same = self.get(&chunk, packed, part).and_then(|()| file.read_exact_at(found, chunk.at)).and_then(
-                |()| match unwritten.remove(&chunk.at) {
-                    // A part that cannot be written was perhaps never overwritten either (`ulimit -f`).
-                    _ if part == found => Ok(()),
-                    Some(error) => Err(error),
-                    None => Err(io::Error::other("reads back differently")),
-                },
-            );
+            let same =
+                self.get(&chunk, packed, part).and_then(|()| file.read_exact_at(found, chunk.at)).and_then(|()| {
+                    match unwritten.remove(&chunk.at) {
+                        // A part that cannot be written was perhaps never overwritten either (`ulimit -f`).
+                        _ if part == found => Ok(()),
+                        Some(error) => Err(error),
+                        None => Err(io::Error::other("reads back differently")),
+                    }
+                });
             lost.note([chunk.at, chunk.end()], same);
             keeper.watch().progress(progress("comparing the restored content", 2, packed, bytes));
         }

@@ -2,10 +2,8 @@
 
 use std::fmt::Write as _;
 use std::io::{BufRead, IsTerminal, Write};
-use std::path::Path;
 
-use anyhow::Context as _;
-use emmc_linux::usage::{Holder, Occupied, occupied};
+use emmc_linux::usage::Occupied;
 use emmc_report::visible;
 use emmc_units::Bytes;
 use emmc_workload::context::Context;
@@ -14,21 +12,6 @@ use emmc_workload::{Cost, Suite};
 use super::demand::Demand;
 use crate::cli::BenchArgs;
 use crate::save::Refused;
-
-/// Looks at a target again: the user, or whoever else, may have mounted it since.
-///
-/// Errors: [`Refused`] if it is in use; it does not exist any more.
-pub(super) fn still_free(path: &Path, called: &str, holder: Holder) -> anyhow::Result<()> {
-    let occupied = occupied(path, holder).with_context(|| called.to_owned())?;
-    free(&occupied, called).map_err(anyhow::Error::from)
-}
-
-fn free(occupied: &Occupied, called: &str) -> Result<(), Refused> {
-    match occupied.uses.is_empty() {
-        true => Ok(()),
-        false => Err(Refused(format!("{called}: in use: {}", occupied.uses.join("; ")))),
-    }
-}
 
 /// What a writing suite will do.
 pub(super) struct Intent<'a> {
@@ -84,12 +67,11 @@ impl Intent<'_> {
         text
     }
 
-    /// Checks that the suite may write.
+    /// Asks whether the suite may write to a target that nobody uses.
     ///
-    /// Errors: [`Refused`] if the target is in use, or the user did not confirm.
+    /// Errors: [`Refused`] if the user did not confirm.
     pub(super) fn ask(&self, args: &BenchArgs) -> Result<(), Refused> {
         let path = self.called;
-        free(self.occupied, path)?;
         let told = self.told(args);
         if !self.is_quiet {
             say(&told);

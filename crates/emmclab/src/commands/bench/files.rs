@@ -1,25 +1,23 @@
 //! A bench on files: in a folder, or on filesystems created on a block device.
 
 use std::os::unix::fs::FileTypeExt;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use anyhow::{Context as _, bail};
 use emmc_linux::bench_context::{self, Meter};
-use emmc_linux::block_io::{EngineChoice, Opening, TargetHandle};
+use emmc_linux::block_io::{BlockIo, EngineChoice, Opening, TargetHandle};
 use emmc_linux::file_tree::{Folder, Scratch, may_mount};
-use emmc_linux::hold::{self, Point};
-use emmc_linux::usage::{Holder, occupied};
+use emmc_linux::session::Overwritten;
 use emmc_port::{BlockTarget, FilePlace, TargetKind};
 use emmc_workload::{
     BenchResult, Context, Cost, Figure, FileBench, FileShape, FileSuite, Options, Outcome, Suite, on_files,
 };
 
-use super::consent::{Intent, still_free};
 use super::demand::Demand;
-use super::{Measured, options, place, real};
+use super::keeper::BarKeeper;
+use super::{Measured, options, real};
 use crate::cli::{BenchArgs, EngineArg};
 use crate::progress::Watched;
 use crate::save::Refused;
@@ -163,12 +161,8 @@ fn on_device(
         stop: Arc::clone(stop),
     };
     // From here on the name is not used again: it may now lead elsewhere.
-    let held = TargetHandle::new(path)
-        .with_context(|| name.to_owned())?
-        .with_context(|| format!("{name}: not a block device"))?;
-    let opened = |opening: &Opening| place::told(held.open(name, opening));
-    let path = held.path();
-    let seen = opened(&opening(false))?.shape().clone();
+    let mut session = real::placed(path, name, stop)?;
+    let seen = real::done(session.look(&opening(false)))?.shape().clone();
     let room_bytes = seen.size_bytes;
     let shape = FileShape { name: name.into(), room_bytes, is_device: true, is_trimmed: seen.can_trim };
     let options = options(args, room_bytes)?;
@@ -176,31 +170,29 @@ fn on_device(
     if !may_mount() {
         bail!("{name}: creating and mounting filesystems requires root; nothing was written");
     }
-    let mut context = bench_context::context(path, None, true).with_context(|| name.to_owned())?;
-    let occupied = occupied(path, Holder::Nobody).with_context(|| name.to_owned())?;
-    Intent { suite, cost, occupied: &occupied, context: &context, called: name, is_device: true, is_quiet }
-        .ask(args)?;
-    hold::reached(Point::Confirmed, stop);
-    still_free(path, name, Holder::Nobody)?;
+    let mut context = bench_context::context(session.handle().path(), None, true).with_context(|| name.to_owned())?;
+    real::agreed(&mut session, (suite, cost), &context, args, (name, true, is_quiet))?;
     stop_by_signal(stop)?;
     // Opened exclusively: the consent covers only the present content.
-    let target = opened(&opening(true))?;
-    if target.shape().size_bytes != room_bytes {
+    if real::done(session.hold(&opening(true)))?.shape().size_bytes != room_bytes {
         return Err(Refused(format!("{name}: changed before the confirmation: nothing was written")).into());
     }
-    let saved = real::unused(real::save(&target, &cost, args, is_quiet, stop)?, path, name)?;
-    drop(target);
-    let mut scratch = Scratch::new(&held, name, cost.to_bytes, args.seed, stop);
+    let mut keeper = BarKeeper::new(stop);
+    real::save(&mut session, &cost, args, is_quiet, &mut keeper)?;
     let meter = Meter::default();
     let before = bench_context::disk_written_bytes(&context);
-    let mut outcome = catch_unwind(AssertUnwindSafe(|| run((suite, files), shape, &mut scratch, &options, stop)));
-    let mut written_bytes = 0;
-    if let Ok(Ok(outcome)) = &mut outcome {
-        written_bytes = written_on_device(outcome, before, &context, "");
-    }
-    let restore_error = real::put_back(saved, opened, name, args, &mut context);
-    let (outcome, restore_error) = real::both(outcome, restore_error)?;
-    context.made_filesystems = scratch.made().to_vec();
+    let work = |target: BlockIo, held: &TargetHandle| {
+        // Filesystems are created by other programs, which open the device themselves.
+        drop(target);
+        let mut scratch = Scratch::new(held, name, cost.to_bytes, args.seed, stop);
+        let mut outcome = run((suite, files), shape, &mut scratch, &options, stop)?;
+        let written_bytes = written_on_device(&mut outcome, before, &context, "");
+        anyhow::Ok((outcome, scratch.made().to_vec(), written_bytes))
+    };
+    let Overwritten { result, restore } = real::done(session.overwrite(work, &mut keeper))?;
+    let (_, restore_error) = real::noted(restore, &mut context);
+    let ((outcome, made, written_bytes), restore_error) = real::both(result, restore_error)?;
+    context.made_filesystems = made;
     bench_context::finish(&mut context, &meter, written_bytes);
     let mut result = told((name, TargetKind::Device), cost, &options, outcome, context);
     result.size_bytes = room_bytes;

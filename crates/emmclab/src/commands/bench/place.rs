@@ -2,38 +2,51 @@
 
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use anyhow::{Context, bail, ensure};
-use emmc_linux::block_io::{BlockIo, OpenError, Opening, ScratchFile, TargetHandle, open};
+use emmc_linux::block_io::{BlockIo, Opening, ScratchFile, open};
+use emmc_linux::session::{Session, SessionError};
 use emmc_port::{TargetKind, TargetShape};
 use emmc_units::{Bytes, Size};
 use emmc_workload::Suite;
 
 use super::options;
+use super::real::{done, placed};
 use crate::cli::BenchArgs;
-use crate::save::Refused;
 
 /// Space that stays free on a filesystem beside the file.
 const SPARE_BYTES: u64 = 8 << 20;
 
-/// A place with its path.
-pub(super) struct Place {
-    /// What is opened: for an existing place never its name, which may now lead elsewhere.
-    pub(super) path: PathBuf,
-    /// The existing device or file.
-    held: Option<TargetHandle>,
-    /// The file created for this bench, and its folder.
-    pub(super) made: Option<(ScratchFile, PathBuf)>,
+/// Where a bench works.
+pub(super) enum Place {
+    /// An existing device or file.
+    There(Session),
+    /// A file created for this bench, which is removed afterwards.
+    New(NewPlace),
+}
+
+/// A created file and its folder.
+pub(super) struct NewPlace {
+    pub(super) file: ScratchFile,
+    pub(super) folder: PathBuf,
 }
 
 impl Place {
     /// Finds the named place, or creates a file: in a folder, or of a given size.
     ///
     /// Errors: nothing exists and no size is given; a dangling link; no space.
-    pub(super) fn find(path: &Path, name: &str, suite: &dyn Suite, args: &BenchArgs) -> anyhow::Result<Self> {
+    pub(super) fn find(
+        path: &Path,
+        name: &str,
+        suite: &dyn Suite,
+        args: &BenchArgs,
+        stop: &Arc<AtomicBool>,
+    ) -> anyhow::Result<Self> {
         match std::fs::metadata(path) {
-            Ok(found) if found.is_dir() => Self::make(path, name, size_of_new(suite, args)?),
-            Ok(_) => Self::there(path).with_context(|| name.to_owned()),
+            Ok(found) if found.is_dir() => NewPlace::make(path, name, size_of_new(suite, args)?).map(Self::New),
+            Ok(_) => placed(path, name, stop).map(Self::There),
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 if let Ok(target) = std::fs::read_link(path) {
                     bail!("{name}: a symbolic link to {}, which does not exist", target.display());
@@ -41,26 +54,14 @@ impl Place {
                 let told = args.size.is_some() && !path.starts_with("/dev");
                 ensure!(told, "{name}: no such device, file or folder; --size SIZE creates a file of that size");
                 let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-                Self::make(folder, name, size_of_new(suite, args)?)
+                NewPlace::make(folder, name, size_of_new(suite, args)?).map(Self::New)
             }
             Err(error) => Err(error).with_context(|| name.to_owned()),
         }
     }
+}
 
-    fn there(path: &Path) -> io::Result<Self> {
-        let held = TargetHandle::new(path)?;
-        let path = held.as_ref().map_or(path, TargetHandle::path).to_owned();
-        Ok(Self { path, held, made: None })
-    }
-
-    /// Opens it as a target: the same file every time.
-    pub(super) fn opened(&self, name: &str, opening: &Opening) -> anyhow::Result<BlockIo> {
-        told(match &self.held {
-            Some(held) => held.open(name, opening),
-            None => open(&self.path, name, opening),
-        })
-    }
-
+impl NewPlace {
     fn make(folder: &Path, name: &str, bytes: u64) -> anyhow::Result<Self> {
         let failed = || name.to_owned();
         let available = emmc_linux::bench_context::available_bytes(folder).with_context(failed)?;
@@ -70,26 +71,12 @@ impl Place {
             bail!("{}: not enough space for a file of {bytes}: {available} available", folder.display());
         }
         let file = ScratchFile::new(folder, bytes).with_context(failed)?;
-        Ok(Self { path: file.path().to_owned(), held: None, made: Some((file, folder.to_owned())) })
+        Ok(Self { file, folder: folder.to_owned() })
     }
 
-    /// Whether the file was created for this bench; it is removed afterwards.
-    pub(super) fn is_made(&self) -> bool {
-        self.made.is_some()
-    }
-
-    /// The folder of a created file.
-    pub(super) fn folder(&self) -> Option<&Path> {
-        self.made.as_ref().map(|(_, folder)| folder.as_path())
-    }
-}
-
-/// An opened target; a target in use is refused.
-pub(super) fn told<T>(opened: Result<T, OpenError>) -> anyhow::Result<T> {
-    match opened {
-        Ok(target) => Ok(target),
-        Err(error @ OpenError::InUse { .. }) => Err(Refused(error.to_string()).into()),
-        Err(OpenError::Target(error)) => Err(error.into()),
+    /// Opens it as a target.
+    pub(super) fn opened(&self, name: &str, opening: &Opening) -> anyhow::Result<BlockIo> {
+        done(open(self.file.path(), name, opening).map_err(SessionError::from))
     }
 }
 

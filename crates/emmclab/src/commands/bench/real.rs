@@ -1,25 +1,27 @@
 //! A bench on a block device or a file of this machine, in real time.
 
-use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::panic::resume_unwind;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::{Context as _, bail};
 use emmc_linux::bench_context::{self, Meter};
-use emmc_linux::block_io::{BlockIo, EngineChoice, Opening, Saved, reserve, writable_bytes};
+use emmc_linux::block_io::{BlockIo, EngineChoice, Opening, TargetHandle, open, writable_bytes};
 use emmc_linux::hold::{self, Point};
-use emmc_linux::usage::{Holder, occupied};
+use emmc_linux::session::{Keep, Overwritten, Restore, Session, SessionError};
 use emmc_port::{BlockOp, BlockTarget, TargetKind};
 use emmc_units::Bytes;
-use emmc_workload::{BenchResult, Context, Cost, FlushAt, Order, Progress, Stream, Suite, drive};
+use emmc_workload::{BenchResult, Context, Cost, FlushAt, Options, Order, Progress, Stream, Suite, drive};
 
-use super::consent::{Intent, say, still_free};
+use super::consent::{Intent, say};
 use super::demand::Demand;
-use super::place::{Place, told};
+use super::keeper::BarKeeper;
+use super::place::{NewPlace, Place};
 use super::{Measured, options, run_suite};
 use crate::cli::{BenchArgs, EngineArg};
 use crate::progress::Watched;
+use crate::save::Refused;
 use crate::signals::stop_by_signal;
 
 /// Size of one write when a new file is filled. Unit: bytes.
@@ -37,70 +39,166 @@ pub(super) fn bench(
     is_quiet: bool,
     stop: &Arc<AtomicBool>,
 ) -> anyhow::Result<Measured> {
-    let place = Place::find(path, name, suite, args)?;
-    if place.is_made() {
-        nothing_to_save(name, args)?;
+    match Place::find(path, name, suite, args, stop)? {
+        Place::New(new) => {
+            nothing_to_save(name, args)?;
+            on_new(suite, &new, name, args, is_quiet, stop)
+        }
+        Place::There(session) => on_existing(suite, session, name, args, is_quiet, stop),
     }
-    let seen = looked_at(&place, name, suite, args, stop)?;
-    let size_bytes = seen.shape().size_bytes;
-    let options = options(args, size_bytes)?;
-    let mut cost = suite.cost(seen.shape(), &options)?;
-    let mut context =
-        bench_context::context(&place.path, place.folder(), seen.is_direct()).with_context(|| name.to_owned())?;
-    let writes = cost.written_bytes > 0 || cost.to_bytes > cost.from_bytes;
-    let mut target = seen;
-    // Until saved content is restored.
-    let mut _reserved = None;
-    if writes || place.is_made() {
-        if !place.is_made() {
-            let is_device = target.shape().kind == TargetKind::Device;
-            let occupied = occupied(&place.path, Holder::Nobody).with_context(|| name.to_owned())?;
-            let (occupied, context) = (&occupied, &context);
-            Intent { suite, cost, occupied, context, called: name, is_device, is_quiet }.ask(args)?;
-            hold::reached(Point::Confirmed, stop);
-            still_free(&place.path, name, Holder::Nobody)?;
-        } else {
-            let capacity_bytes = context.disk.as_ref().and_then(|disk| disk.size_bytes).unwrap_or(size_bytes);
-            let (suite, time_most, context) = (suite.name(), suite.time_most(), &context);
-            Demand { suite, cost, time_most, beside_bytes: size_bytes, context, capacity_bytes, cycles: None }
-                .announce(&format!("{name}: a new file is created here, filled, and removed afterwards"), is_quiet);
-        }
-        if let Some(most) = writable_bytes().filter(|most| place.path.is_file() && *most < cost.to_bytes) {
-            // The limit could also prevent the restore.
-            bail!(
-                "{name}: writes would reach byte {}, but `ulimit -f` allows {most}: nothing was written",
-                cost.to_bytes
-            );
-        }
-        drop(target);
-        _reserved = reserved(&place.path, name)?;
-        target = place.opened(name, &opening(args, suite, true, stop))?;
-        let asked = std::mem::replace(&mut cost, suite.cost(target.shape(), &options)?);
-        let is_more = cost.from_bytes < asked.from_bytes || cost.to_bytes > asked.to_bytes;
-        if is_more && !place.is_made() {
-            bail!("{name}: changed before the confirmation: nothing was written");
-        }
-    }
+}
+
+/// Runs a suite that only reads.
+pub(super) fn read_only(
+    suite: &dyn Suite,
+    (path, name): (&Path, &str),
+    options: &Options,
+    stop: &Arc<AtomicBool>,
+) -> anyhow::Result<Measured> {
+    let session = placed(path, name, stop)?;
+    let opening = Opening {
+        engine: EngineChoice::Auto,
+        write: false,
+        flush_all: false,
+        seed: options.seed,
+        stop: Arc::clone(stop),
+    };
+    let target = done(session.look(&opening))?;
+    let context = bench_context::context(session.handle().path(), None, target.is_direct());
+    reading(suite, target, context.with_context(|| name.to_owned())?, options, stop)
+}
+
+fn reading(
+    suite: &dyn Suite,
+    mut target: BlockIo,
+    mut context: Context,
+    options: &Options,
+    stop: &Arc<AtomicBool>,
+) -> anyhow::Result<Measured> {
     stop_by_signal(stop)?;
-    let mut saved = if place.is_made() { None } else { save(&target, &cost, args, is_quiet, stop)? };
-    if writes && !place.is_made() {
-        saved = unused(saved, &place.path, name)?;
-    }
-    let filled_bytes = if place.is_made() { fill(&mut target, &mut context, stop)? } else { 0 };
-    let saved_bytes = saved.as_ref().map_or(0, Saved::size_bytes);
     let meter = Meter::default();
-    let run = || run_suite(suite, &mut target, &options, Arc::clone(stop));
-    let result = catch_unwind(AssertUnwindSafe(run));
-    // Whatever the outcome: saved content is restored first.
-    drop(target);
-    let restore_error = put_back(saved, |again| place.opened(name, again), name, args, &mut context);
+    let mut result = run_suite(suite, &mut target, options, Arc::clone(stop))?;
+    ended_by_signal(&mut result, stop);
+    bench_context::finish(&mut context, &meter, result.outcome.written_bytes);
+    result.context = context;
+    Ok(result.into())
+}
+
+fn on_existing(
+    suite: &dyn Suite,
+    mut session: Session,
+    name: &str,
+    args: &BenchArgs,
+    is_quiet: bool,
+    stop: &Arc<AtomicBool>,
+) -> anyhow::Result<Measured> {
+    let seen = looked_at(&session, suite, args, stop)?;
+    let shape = seen.shape().clone();
+    let options = options(args, shape.size_bytes)?;
+    let cost = suite.cost(&shape, &options)?;
+    let context = bench_context::context(session.handle().path(), None, seen.is_direct());
+    let mut context = context.with_context(|| name.to_owned())?;
+    if cost.written_bytes == 0 && cost.to_bytes <= cost.from_bytes {
+        return reading(suite, seen, context, &options, stop);
+    }
+    drop(seen);
+    let is_device = shape.kind == TargetKind::Device;
+    agreed(&mut session, (suite, cost), &context, args, (name, is_device, is_quiet))?;
+    stop_by_signal(stop)?;
+    let cost = suite.cost(done(session.hold(&opening(args, suite, true, stop)))?.shape(), &options)?;
+    let mut keeper = BarKeeper::new(stop);
+    save(&mut session, &cost, args, is_quiet, &mut keeper)?;
+    let meter = Meter::default();
+    let work = |mut target: BlockIo, _: &TargetHandle| run_suite(suite, &mut target, &options, Arc::clone(stop));
+    let Overwritten { result, restore } = done(session.overwrite(work, &mut keeper))?;
+    let (saved_bytes, restore_error) = noted(restore, &mut context);
     let (mut result, restore_error) = both(result, restore_error)?;
     ended_by_signal(&mut result, stop);
     // All writes for this bench, not only those of its suite.
-    result.outcome.written_bytes += filled_bytes + if restore_error.is_none() { saved_bytes } else { 0 };
+    result.outcome.written_bytes += saved_bytes;
     bench_context::finish(&mut context, &meter, result.outcome.written_bytes);
     result.context = context;
     Ok(Measured { result, restore_error })
+}
+
+fn on_new(
+    suite: &dyn Suite,
+    new: &NewPlace,
+    name: &str,
+    args: &BenchArgs,
+    is_quiet: bool,
+    stop: &Arc<AtomicBool>,
+) -> anyhow::Result<Measured> {
+    let mut target = new.opened(name, &opening(args, suite, true, stop))?;
+    let size_bytes = target.shape().size_bytes;
+    let options = options(args, size_bytes)?;
+    let cost = suite.cost(target.shape(), &options)?;
+    let context = bench_context::context(new.file.path(), Some(&new.folder), target.is_direct());
+    let mut context = context.with_context(|| name.to_owned())?;
+    let capacity_bytes = context.disk.as_ref().and_then(|disk| disk.size_bytes).unwrap_or(size_bytes);
+    let time_most = suite.time_most();
+    Demand {
+        suite: suite.name(),
+        cost,
+        time_most,
+        beside_bytes: size_bytes,
+        context: &context,
+        capacity_bytes,
+        cycles: None,
+    }
+    .announce(&format!("{name}: a new file is created here, filled, and removed afterwards"), is_quiet);
+    if let Some(most) = writable_bytes().filter(|most| *most < cost.to_bytes) {
+        bail!("{name}: writes would reach byte {}, but `ulimit -f` allows {most}: nothing was written", cost.to_bytes);
+    }
+    stop_by_signal(stop)?;
+    let filled_bytes = fill(&mut target, &mut context, stop)?;
+    let meter = Meter::default();
+    let mut result = run_suite(suite, &mut target, &options, Arc::clone(stop))?;
+    ended_by_signal(&mut result, stop);
+    result.outcome.written_bytes += filled_bytes;
+    bench_context::finish(&mut context, &meter, result.outcome.written_bytes);
+    result.context = context;
+    Ok(result.into())
+}
+
+/// Identifies an existing target.
+///
+/// Errors: neither a device nor a regular file; the kernel's.
+pub(super) fn placed(path: &Path, name: &str, stop: &Arc<AtomicBool>) -> anyhow::Result<Session> {
+    if let Some(session) = Session::place(path, name, stop).with_context(|| name.to_owned())? {
+        return Ok(session);
+    }
+    let opening =
+        Opening { engine: EngineChoice::Pread, write: false, flush_all: false, seed: 0, stop: Arc::clone(stop) };
+    // Its error says what is there instead.
+    match open(path, name, &opening) {
+        Err(error) => done(Err(error.into())),
+        Ok(_) => bail!("{name}: changed while it was opened"),
+    }
+}
+
+/// A step of a session; what was refused for safety has its exit code.
+pub(super) fn done<T>(step: Result<T, SessionError>) -> anyhow::Result<T> {
+    step.map_err(|error| match error {
+        SessionError::Refused(why) => Refused(why).into(),
+        error => error.into(),
+    })
+}
+
+/// placed -> consented.
+///
+/// Errors: in use; the user did not agree.
+pub(super) fn agreed(
+    session: &mut Session,
+    (suite, cost): (&dyn Suite, Cost),
+    context: &Context,
+    args: &BenchArgs,
+    (called, is_device, is_quiet): (&str, bool, bool),
+) -> anyhow::Result<()> {
+    done(session.check())?;
+    done(session.consent([cost.from_bytes, cost.to_bytes], |occupied| {
+        Intent { suite, cost, occupied, context, called, is_device, is_quiet }.ask(args).map_err(|refused| refused.0)
+    }))
 }
 
 /// For targets whose content is not overwritten.
@@ -151,40 +249,37 @@ fn opening(args: &BenchArgs, suite: &dyn Suite, write: bool, stop: &Arc<AtomicBo
 /// Opens a target to identify it. A device is not opened for writing before the user consented; a file must be, to find
 /// out whether it supports holes.
 fn looked_at(
-    place: &Place,
-    name: &str,
+    session: &Session,
     suite: &dyn Suite,
     args: &BenchArgs,
     stop: &Arc<AtomicBool>,
 ) -> anyhow::Result<BlockIo> {
-    if !args.read_only && place.path.is_file() {
-        if let Ok(target) = place.opened(name, &opening(args, suite, true, stop)) {
+    if !args.read_only && session.handle().path().is_file() {
+        if let Ok(target) = session.look(&opening(args, suite, true, stop)) {
             return Ok(target);
         }
     }
-    place.opened(name, &opening(args, suite, false, stop))
+    done(session.look(&opening(args, suite, false, stop)))
 }
 
-/// Locks a file that will be written; a device is opened exclusively.
-fn reserved(path: &Path, name: &str) -> anyhow::Result<Option<std::fs::File>> {
-    if !path.is_file() {
-        return Ok(None);
-    }
-    told(reserve(path, name)).map(Some)
-}
-
+/// held -> saved.
+///
+/// Errors: not enough memory; those of the session.
 pub(super) fn save(
-    target: &BlockIo,
+    session: &mut Session,
     cost: &Cost,
     args: &BenchArgs,
     is_quiet: bool,
-    stop: &Arc<AtomicBool>,
-) -> anyhow::Result<Option<Saved>> {
-    if !args.save_restore || cost.to_bytes <= cost.from_bytes {
-        return Ok(None);
-    }
-    let bytes = Saved::bytes_of(target, cost.from_bytes, cost.to_bytes)?;
-    if args.save_to.is_none() {
+    keeper: &mut BarKeeper,
+) -> anyhow::Result<()> {
+    let range = [cost.from_bytes, cost.to_bytes];
+    let keep = match &args.save_to {
+        _ if !args.save_restore => Keep::Nowhere,
+        Some(path) => Keep::File(path),
+        None => Keep::Memory,
+    };
+    if keep == Keep::Memory {
+        let bytes = session.bytes_to_save(range)?;
         let most = memory_bytes().map_or(u64::MAX, |memory| memory / MEMORY_SHARE);
         if bytes > most {
             let (bytes, most) = (Bytes(bytes).rounded(), Bytes(most).rounded());
@@ -193,61 +288,32 @@ pub(super) fn save(
             );
         }
     }
-    let mut bar = Watched::new(Arc::clone(stop));
-    let saved = Saved::take(target, [cost.from_bytes, cost.to_bytes], args.save_to.as_deref(), &mut bar);
-    bar.finish();
-    let saved = saved?;
-    let place = args.save_to.as_ref().map_or("memory".into(), |path| path.display().to_string());
-    if !is_quiet {
-        let bytes = Bytes(bytes).rounded();
-        say(&format!("{bytes} saved in {place}; kill -9 or a power cut would prevent the restore"));
+    let saved = session.save(range, keep, keeper);
+    keeper.finish();
+    let bytes = Bytes(done(saved)?).rounded();
+    if args.save_restore && range[0] < range[1] && !is_quiet {
+        say(&match &args.save_to {
+            None => format!("{bytes} saved in memory; kill -9 or a power cut would prevent the restore"),
+            Some(path) => format!(
+                "{bytes} saved in {}; after kill -9 or a power cut `bench --restore-from` restores from it",
+                path.display()
+            ),
+        });
     }
-    hold::reached(Point::Saved, stop);
-    Ok(Some(saved))
+    Ok(())
 }
 
-/// The last look before the first write; saving may have taken minutes.
-///
-/// Errors: the target is in use; nothing was written, and saved content is removed.
-pub(super) fn unused(saved: Option<Saved>, path: &Path, name: &str) -> anyhow::Result<Option<Saved>> {
-    match still_free(path, name, Holder::Us) {
-        Ok(()) => Ok(saved),
-        Err(error) => {
-            saved.into_iter().for_each(Saved::forget);
-            Err(error)
-        }
-    }
-}
-
-/// Restores saved content; a note reports success, an error what was not restored. The target is opened again, because
-/// the handle of the bench may have stopped permanently.
-pub(super) fn put_back(
-    saved: Option<Saved>,
-    opened: impl Fn(&Opening) -> anyhow::Result<BlockIo>,
-    name: &str,
-    args: &BenchArgs,
-    context: &mut Context,
-) -> Option<anyhow::Error> {
-    let saved = saved?;
-    let again =
-        Opening { engine: EngineChoice::Pread, write: true, flush_all: false, seed: args.seed, stop: Arc::default() };
-    let done = match opened(&again) {
-        Ok(target) => {
-            let mut bar = Watched::new(Arc::default());
-            let done = saved.put_back(&target, &mut bar);
-            bar.finish();
-            done.map_err(anyhow::Error::from)
-        }
-        Err(error) => Err(error.context(saved.not_reached(name))),
-    };
-    match done {
-        Ok(()) => {
+/// Notes what became of saved content. Returns what the restore wrote (unit: bytes) and its error.
+pub(super) fn noted(restore: Restore, context: &mut Context) -> (u64, Option<anyhow::Error>) {
+    match restore {
+        Restore::Nothing => (0, None),
+        Restore::Whole(bytes) => {
             context.notes.push(RESTORED.into());
-            None
+            (bytes, None)
         }
-        Err(error) => {
+        Restore::Lost(error) => {
             context.notes.push("its content was saved before and could not be restored completely".into());
-            Some(error)
+            (0, Some(error.into()))
         }
     }
 }

@@ -32,7 +32,7 @@ impl Benches {
 }
 
 /// From saved results, else measured: always on a copy of a virtual card, on request on a live card.
-pub(super) fn benches(args: &StudyArgs, subject: &Subject, is_quiet: bool) -> anyhow::Result<Benches> {
+pub(super) fn benches(args: &StudyArgs, subject: &Subject) -> anyhow::Result<Benches> {
     let mut benches = Benches::default();
     for path in &args.bench {
         let result = read(path, &subject.card)?;
@@ -47,20 +47,20 @@ pub(super) fn benches(args: &StudyArgs, subject: &Subject, is_quiet: bool) -> an
     }
     if args.measure {
         ensure!(benches.speed.is_none(), "--measure: a result of bench --suite {SPEED} is given with --bench");
-        benches.speed = Some(measured_now(args, &subject.name, is_quiet)?);
+        benches.speed = Some(measured_now(args, &subject.name)?);
     } else if benches.speed.is_none() {
         benches.speed = virtual_card(&subject.name)?;
     }
     Ok(benches)
 }
 
-fn measured_now(args: &StudyArgs, source: &str, is_quiet: bool) -> anyhow::Result<BenchResult> {
+fn measured_now(args: &StudyArgs, source: &str) -> anyhow::Result<BenchResult> {
     if let Some(result) = virtual_card(source)? {
         return Ok(result);
     }
     ensure!(args.more.tree.sysroot.is_none(), "--measure reads a live card; --sysroot reads a copy of its data");
     match emmc_linux::card_node(source) {
-        Some(node) => crate::commands::bench::speed_of_device(&node, is_quiet),
+        Some(node) => crate::commands::bench::speed_of_device(&node),
         None => bail!("--measure reads a live card; {source:?} is a saved source (--bench adds a saved result)"),
     }
 }
