@@ -2,10 +2,10 @@
 //!
 //! Everything is read: CMD8, CMD13 and, on request, CMD56 by ioctl; attributes from sysfs; the host's side from
 //! debugfs; mounts from /proc. Whatever cannot be read becomes a note and does not affect the rest. With feature
-//! `bench` block devices and files are also targets of a bench, which writes to them: `block_io`, in a
-//! `session` that checks, asks, saves and restores. With feature `trace` the kernel's tracing records into an instance of its own: `tracefs`. Absent on
-//! purpose: any command that changes a card's configuration, and any interpretation (`emmc-analysis`). `unsafe` code
-//! is in `ioctl`, `stdio`, `block_io::uring` and `block_io::discard` only.
+//! `bench` block devices and files are also targets of a bench, which writes to them: `block_io`, in a `session` that
+//! checks, asks, saves and restores. With feature `trace` the kernel's tracing records into an instance of its own:
+//! `tracefs`. Absent on purpose: any command that changes a card's configuration, and any interpretation
+//! (`emmc-analysis`). `unsafe` code is in `ioctl`, `stdio`, `block_io::uring` and `block_io::discard` only.
 
 #[cfg(feature = "bench")]
 pub mod bench_context;

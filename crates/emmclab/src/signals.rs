@@ -40,11 +40,11 @@ pub(crate) fn keep_signal(last: &Arc<AtomicUsize>) -> anyhow::Result<()> {
 }
 
 /// Wakes a thread at such a signal and at the end of a child: a recorder that looked again and again would be work on
-/// the processors that it records.
-#[cfg(feature = "trace")]
+/// the processors that it records; a bench waits with it for a place for saved content.
+#[cfg(any(feature = "bench", feature = "trace"))]
 pub(crate) struct Wakes(std::os::unix::net::UnixStream);
 
-#[cfg(feature = "trace")]
+#[cfg(any(feature = "bench", feature = "trace"))]
 impl Wakes {
     /// From now on, and after [`stop_by_signal`] or [`keep_signal`], whose flag is set when a signal wakes.
     ///

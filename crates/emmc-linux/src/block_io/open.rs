@@ -54,6 +54,12 @@ pub enum OpenError {
         /// The target.
         name: String,
     },
+    /// What was identified is not there any more.
+    #[error("{name}: it is not the same device or file any more; nothing is written to it")]
+    Changed {
+        /// The target.
+        name: String,
+    },
     /// Not a suitable target, or not accessible.
     #[error(transparent)]
     Target(#[from] TargetError),
@@ -80,7 +86,7 @@ pub fn open(path: &Path, name: &str, opening: &Opening) -> Result<BlockIo, OpenE
     };
     let now = file.metadata().map_err(said)?;
     if (now.dev(), now.ino(), now.rdev()) != (found.dev(), found.ino(), found.rdev()) {
-        return Err(failed("was replaced while it was opened".into()).into());
+        return Err(OpenError::Changed { name: name.into() });
     }
     let size_bytes = if is_device { file.seek(SeekFrom::End(0)).map_err(said)? } else { now.len() };
     let sector_bytes = sector_bytes(&file, is_device, is_direct).map_err(said)?;

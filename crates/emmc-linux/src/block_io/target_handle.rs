@@ -101,9 +101,13 @@ impl TargetHandle {
     ///
     /// Errors: it is not; the kernel's.
     pub fn check(&self) -> io::Result<()> {
+        if self.is_same()? { Ok(()) } else { Err(changed()) }
+    }
+
+    fn is_same(&self) -> io::Result<bool> {
         let own = Identity::of(&self.file.metadata()?);
         let by_path = Identity::of(&std::fs::metadata(&self.path)?);
-        if own == Some(self.identity) && by_path == Some(self.identity) { Ok(()) } else { Err(changed()) }
+        Ok(own == Some(self.identity) && by_path == Some(self.identity))
     }
 
     /// Opens it as a target.
@@ -111,11 +115,14 @@ impl TargetHandle {
     /// Errors: as [`open`]; it is no longer the same.
     pub fn open(&self, name: &str, opening: &Opening) -> Result<BlockIo, OpenError> {
         let failed = |error: io::Error| TargetError::Failed { name: name.into(), reason: error.to_string() };
-        self.check().map_err(failed)?;
+        let changed = || OpenError::Changed { name: name.into() };
+        if !self.is_same().map_err(failed)? {
+            return Err(changed());
+        }
         let target = open(&self.path, name, opening)?;
         let opened = target.file().metadata().map_err(failed)?;
         if Identity::of(&opened) != Some(self.identity) {
-            return Err(failed(changed()).into());
+            return Err(changed());
         }
         Ok(target)
     }

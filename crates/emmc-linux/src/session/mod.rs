@@ -2,8 +2,9 @@
 //!
 //! [`State`] says what may follow what; a step out of its order is an error, and nothing is written before the user
 //! agreed. The kernel is asked three more times after the first look: after the consent, when the target is open for
-//! writing, and after its content is saved. Dropped before the work, a session leaves the target as it was and removes
-//! what it saved. Absent on purpose: the question itself (a callback), signals (the caller sets `stop`), printing.
+//! writing, and after its content is saved. No step begins after a signal. Dropped before the work, a session leaves
+//! the target as it was and removes what it saved. Absent on purpose: the question itself (a callback), signals (the
+//! caller sets `stop`), printing.
 
 mod state;
 
@@ -47,7 +48,7 @@ pub enum SessionError {
 impl From<OpenError> for SessionError {
     fn from(error: OpenError) -> Self {
         match error {
-            OpenError::InUse { .. } => Self::Refused(error.to_string()),
+            OpenError::InUse { .. } | OpenError::Changed { .. } => Self::Refused(error.to_string()),
             OpenError::Target(error) => Self::Target(error),
         }
     }
@@ -133,6 +134,11 @@ impl Session {
     /// Where it is.
     pub fn state(&self) -> State {
         self.state
+    }
+
+    /// As the user named it.
+    pub fn name(&self) -> &str {
+        &self.called
     }
 
     /// What is kept open: never its name, which may now lead elsewhere.
@@ -278,7 +284,9 @@ impl Session {
         let Some(open) = self.open.take() else { return Err(self.out_of_order("overwrite it")) };
         self.step(Event::Began);
         let target = &self.target;
+        // What the work made (mounts, other handles) is dropped in it, before the restore.
         let result = catch_unwind(AssertUnwindSafe(|| work(open, target)));
+        hold::reached(Point::Worked, &self.stop);
         let saved = self.saved.take();
         self.step(Event::Ended { is_kept: saved.is_some() });
         let restore = match saved {
@@ -330,8 +338,15 @@ impl Session {
         SessionError::OutOfOrder { name: self.called.clone(), step, state: self.state.name() }
     }
 
-    fn expect(&self, state: State, step: &'static str) -> Result<(), SessionError> {
-        if self.state == state { Ok(()) } else { Err(self.out_of_order(step)) }
+    /// Before each step.
+    fn expect(&mut self, state: State, step: &'static str) -> Result<(), SessionError> {
+        if self.state != state {
+            return Err(self.out_of_order(step));
+        }
+        if self.stop.load(Ordering::Relaxed) {
+            return self.failed(self.error("stopped by a signal; nothing was written".into()));
+        }
+        Ok(())
     }
 
     /// The end without a write.
@@ -351,7 +366,9 @@ impl Session {
 
 impl Drop for Session {
     fn drop(&mut self) {
-        // Only before the work: all of it is still on the target.
-        self.saved.take().into_iter().for_each(Saved::forget);
+        if !self.state.may_be_written() {
+            // All of it is still on the target.
+            self.saved.take().into_iter().for_each(Saved::forget);
+        }
     }
 }

@@ -109,7 +109,7 @@ impl State {
     }
 
     /// Whether bytes of the target may differ from before.
-    pub const fn may_be_written(self) -> bool {
+    pub(super) const fn may_be_written(self) -> bool {
         matches!(self, Self::Running | Self::Restoring | Self::Done(End::Written | End::Lost))
     }
 

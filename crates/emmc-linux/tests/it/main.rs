@@ -8,6 +8,8 @@ mod live_card;
 mod mmc_utils;
 #[cfg(feature = "bench")]
 mod restore;
+#[cfg(feature = "bench")]
+mod session;
 mod shim;
 #[cfg(feature = "trace")]
 mod tracefs;

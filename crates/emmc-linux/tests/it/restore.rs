@@ -270,11 +270,11 @@ fn content_in_memory_is_saved_to_a_file_if_the_restore_fails() {
     assert!(rescued_bytes[4096..][..before.len() - 4096] == before[4096..], "each byte at its place after the header");
     // Later it is restored from that file, which stays, and to nothing else.
     let opened_again = Saved::open(Path::new(rescued), &mut Unwatched).unwrap();
-    opened_again.belongs_to(&opened(&file, true)).unwrap();
+    assert_eq!(opened_again.mismatch(&opened(&file, true)), Ok(None));
     let other = scratch.path("other");
     std::fs::copy(&file, &other).unwrap();
-    let error = opened_again.belongs_to(&opened(&other, true)).unwrap_err().to_string();
-    assert!(error.contains("was saved from another target, file: inode "), "{error}");
+    let why = opened_again.mismatch(&opened(&other, true)).unwrap().unwrap();
+    assert!(why.contains("was saved from another target, file: inode "), "{why}");
     opened_again.put_back(&opened(&file, true), &mut Unwatched).unwrap();
     assert!(std::fs::read(&file).unwrap()[4096..] == before[4096..]);
     std::fs::remove_file(rescued).unwrap();

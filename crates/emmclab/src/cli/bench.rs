@@ -71,12 +71,18 @@ pub(crate) struct BenchArgs {
     /// Confirm with the device's name instead of at the prompt, for scripts
     #[arg(long, value_name = "NAME", requires = "destroy")]
     pub(crate) yes_i_mean: Option<String>,
-    /// Save the content before and restore it after, also after Ctrl-C; not after kill -9 or a power cut
+    /// Save the content before and restore it after, also after Ctrl-C; after kill -9 or a power cut only with
+    /// --save-to and then --restore-from
     #[arg(long)]
     pub(crate) save_restore: bool,
     /// Save the content to this new file instead of to memory
     #[arg(long, value_name = "FILE", requires = "save_restore")]
     pub(crate) save_to: Option<PathBuf>,
+    /// Measure nothing: restore the content that a killed bench left in the file of --save-to
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    #[arg(conflicts_with_all = ["list", "suite", "from", "size", "queue_depth", "write_budget", "rows", "read_only",
+                                "trace", "seed", "save_restore", "save_to", "engine"])]
+    pub(crate) restore_from: Option<PathBuf>,
     /// How requests are submitted to the kernel
     #[arg(long, value_name = "NAME", default_value = "auto")]
     pub(crate) engine: EngineArg,

@@ -40,6 +40,8 @@ pub(crate) enum DocumentName {
     #[cfg(feature = "bench")]
     Bench,
     #[cfg(feature = "bench")]
+    Restore,
+    #[cfg(feature = "bench")]
     Suites,
     #[cfg(feature = "bench")]
     Compare,

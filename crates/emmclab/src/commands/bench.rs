@@ -25,6 +25,7 @@ mod files;
 mod keeper;
 mod place;
 mod real;
+pub(crate) mod restore;
 #[cfg(feature = "sim")]
 mod simulated;
 
@@ -58,13 +59,16 @@ pub(crate) fn run(args: &BenchArgs, output: &mut Output) -> CommandResult {
     if args.list {
         return list(output);
     }
+    // With JSON, only the document or the error is printed, unless a user can be asked.
+    let is_quiet = output.is_json() && !std::io::stdin().is_terminal();
+    if let Some(file) = &args.restore_from {
+        return restore::run(file, args, is_quiet, output);
+    }
     let suite = named(&args.suite).with_context(|| {
         let known: Vec<_> = suites().iter().map(|suite| suite.name()).collect();
         format!("--suite {:?}: expected one of {}", args.suite, known.join(", "))
     })?;
     follows(suite, &given(args))?;
-    // With JSON, only the document or the error is printed, unless a user can be asked.
-    let is_quiet = output.is_json() && !std::io::stdin().is_terminal();
     let Measured { result, restore_error } = measure(suite, args, is_quiet)?;
     let document = BenchDocument { findings: findings(&result), result };
     output.print(SCHEMA, &document, |document| emmc_report::present::bench(&document.result, &document.findings))?;

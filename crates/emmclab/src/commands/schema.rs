@@ -33,6 +33,8 @@ fn schema(document: DocumentName) -> Value {
         #[cfg(feature = "bench")]
         DocumentName::Bench => enveloped::<super::bench::BenchDocument>(super::bench::SCHEMA),
         #[cfg(feature = "bench")]
+        DocumentName::Restore => enveloped::<super::bench::restore::Restored>(super::bench::restore::SCHEMA),
+        #[cfg(feature = "bench")]
         DocumentName::Suites => enveloped::<super::bench::SuiteList>(super::bench::LIST_SCHEMA),
         #[cfg(feature = "bench")]
         DocumentName::Compare => enveloped::<emmc_workload::compare::Comparison>(super::compare::SCHEMA),

@@ -12,6 +12,8 @@ mod bench_options;
 #[cfg(feature = "bench")]
 mod bench_real;
 #[cfg(feature = "bench")]
+mod bench_restore;
+#[cfg(feature = "bench")]
 mod bench_same;
 #[cfg(feature = "bench")]
 mod bench_usage;

@@ -71,17 +71,44 @@ impl Intent<'_> {
     ///
     /// Errors: [`Refused`] if the user did not confirm.
     pub(super) fn ask(&self, args: &BenchArgs) -> Result<(), Refused> {
-        let path = self.called;
-        let told = self.told(args);
+        Question {
+            told: self.told(args),
+            without: "its content would be lost: --destroy allows that, --read-only measures only reads",
+            called: self.called,
+            name: &self.occupied.name,
+            is_device: self.is_device,
+            is_quiet: self.is_quiet,
+        }
+        .ask(args)
+    }
+}
+
+/// The question before content is overwritten.
+pub(super) struct Question<'a> {
+    /// What the user must see before.
+    pub(super) told: String,
+    /// What is said without --destroy.
+    pub(super) without: &'static str,
+    /// The target as the user named it.
+    pub(super) called: &'a str,
+    /// The name to be typed.
+    pub(super) name: &'a str,
+    pub(super) is_device: bool,
+    /// Print only the error, because a program reads JSON.
+    pub(super) is_quiet: bool,
+}
+
+impl Question<'_> {
+    /// Errors: [`Refused`] if the user did not confirm.
+    pub(super) fn ask(&self, args: &BenchArgs) -> Result<(), Refused> {
+        let (path, name) = (self.called, self.name);
         if !self.is_quiet {
-            say(&told);
+            say(&self.told);
         }
         if !args.destroy {
-            let told = if self.is_quiet { format!("{}; ", told.replace("\n ", ";")) } else { String::new() };
-            let what = "its content would be lost: --destroy allows that, --read-only measures only reads";
-            return Err(Refused(format!("{path}: {told}{what}")));
+            let told = if self.is_quiet { format!("{}; ", self.told.replace("\n ", ";")) } else { String::new() };
+            return Err(Refused(format!("{path}: {told}{}", self.without)));
         }
-        let name = &self.occupied.name;
         // A file is clear from the command line; the names of two devices are easily confused.
         if !self.is_device && args.yes_i_mean.is_none() {
             return Ok(());

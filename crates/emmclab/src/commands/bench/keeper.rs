@@ -9,25 +9,50 @@ use emmc_workload::Watch;
 
 use super::consent::say;
 use crate::progress::Watched;
-use crate::signals::stop_by_signal;
+use crate::signals::{Wakes, stop_by_signal};
 
 /// The time between two attempts to find a place for content.
 const AGAIN_AFTER: Duration = Duration::from_secs(5);
-/// The time between two looks for a signal meanwhile.
-const LOOK_AFTER: Duration = Duration::from_millis(50);
 
 /// A progress bar; a wait that a signal ends.
 pub(super) struct BarKeeper {
     stop: Arc<AtomicBool>,
     bar: Option<Watched>,
-    /// Set by a signal that came after the user was told.
-    given_up: Option<Arc<AtomicBool>>,
+    waiting: Option<Waiting>,
+}
+
+/// For a signal that comes after the user was told.
+struct Waiting {
+    is_given_up: Arc<AtomicBool>,
+    wakes: Wakes,
+}
+
+impl Waiting {
+    fn new() -> anyhow::Result<Self> {
+        let is_given_up = Arc::new(AtomicBool::new(false));
+        stop_by_signal(&is_given_up)?;
+        Ok(Self { is_given_up, wakes: Wakes::new()? })
+    }
+
+    /// Returns whether no signal came.
+    fn wait(&self, time: Duration) -> bool {
+        let end = Instant::now() + time;
+        loop {
+            let left = end.saturating_duration_since(Instant::now());
+            if self.is_given_up.load(Ordering::Relaxed) || left.is_zero() {
+                return !self.is_given_up.load(Ordering::Relaxed);
+            }
+            if self.wakes.wait(Some(left)).is_err() {
+                return false;
+            }
+        }
+    }
 }
 
 impl BarKeeper {
     /// `stop`: ends the saving; nothing ends the restore.
     pub(super) fn new(stop: &Arc<AtomicBool>) -> Self {
-        Self { stop: Arc::clone(stop), bar: None, given_up: None }
+        Self { stop: Arc::clone(stop), bar: None, waiting: None }
     }
 
     /// Removes the bar; the next one belongs to the restore.
@@ -46,24 +71,16 @@ impl Keeper for BarKeeper {
     }
 
     fn wait(&mut self, why: &str) -> bool {
-        if self.given_up.is_none() {
-            let given_up = Arc::new(AtomicBool::new(false));
-            if stop_by_signal(&given_up).is_err() {
-                return false;
-            }
+        if self.waiting.is_none() {
+            let Ok(waiting) = Waiting::new() else { return false };
             say(&format!(
-                "{why}\nits content is now only in the memory of this process ({}), which waits: make \
-space in one of these folders; Ctrl-C gives the content up",
+                "{why}\nits content is now only in the memory of this process ({}), which waits: make space in one of \
+these folders; Ctrl-C gives the content up",
                 std::process::id()
             ));
-            self.given_up = Some(given_up);
+            self.waiting = Some(waiting);
         }
-        let begun = Instant::now();
-        let is_given_up = || self.given_up.as_ref().is_some_and(|signal| signal.load(Ordering::Relaxed));
-        while begun.elapsed() < AGAIN_AFTER && !is_given_up() {
-            std::thread::sleep(LOOK_AFTER);
-        }
-        !is_given_up()
+        self.waiting.as_ref().is_some_and(|waiting| waiting.wait(AGAIN_AFTER))
     }
 }
 

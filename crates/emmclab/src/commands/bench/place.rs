@@ -22,7 +22,7 @@ const SPARE_BYTES: u64 = 8 << 20;
 /// Where a bench works.
 pub(super) enum Place {
     /// An existing device or file.
-    There(Session),
+    There(Box<Session>),
     /// A file created for this bench, which is removed afterwards.
     New(NewPlace),
 }
@@ -46,7 +46,7 @@ impl Place {
     ) -> anyhow::Result<Self> {
         match std::fs::metadata(path) {
             Ok(found) if found.is_dir() => NewPlace::make(path, name, size_of_new(suite, args)?).map(Self::New),
-            Ok(_) => placed(path, name, stop).map(Self::There),
+            Ok(_) => placed(path, name, stop).map(Box::new).map(Self::There),
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 if let Ok(target) = std::fs::read_link(path) {
                     bail!("{name}: a symbolic link to {}, which does not exist", target.display());

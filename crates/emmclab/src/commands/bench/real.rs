@@ -44,7 +44,7 @@ pub(super) fn bench(
             nothing_to_save(name, args)?;
             on_new(suite, &new, name, args, is_quiet, stop)
         }
-        Place::There(session) => on_existing(suite, session, name, args, is_quiet, stop),
+        Place::There(session) => on_existing(suite, *session, name, args, is_quiet, stop),
     }
 }
 
@@ -173,7 +173,7 @@ pub(super) fn placed(path: &Path, name: &str, stop: &Arc<AtomicBool>) -> anyhow:
     // Its error says what is there instead.
     match open(path, name, &opening) {
         Err(error) => done(Err(error.into())),
-        Ok(_) => bail!("{name}: changed while it was opened"),
+        Ok(_) => Err(Refused(format!("{name}: changed while it was opened: nothing was written")).into()),
     }
 }
 
@@ -294,10 +294,13 @@ pub(super) fn save(
     if args.save_restore && range[0] < range[1] && !is_quiet {
         say(&match &args.save_to {
             None => format!("{bytes} saved in memory; kill -9 or a power cut would prevent the restore"),
-            Some(path) => format!(
-                "{bytes} saved in {}; after kill -9 or a power cut `bench --restore-from` restores from it",
-                path.display()
-            ),
+            Some(path) => {
+                let (target, path) = (&session.name(), path.display());
+                format!(
+                    "{bytes} saved in {path}; after kill -9 or a power cut: emmclab bench {target} --restore-from {path} \
+--destroy"
+                )
+            }
         });
     }
     Ok(())

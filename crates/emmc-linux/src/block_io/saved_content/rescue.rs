@@ -127,7 +127,7 @@ mod tests {
         assert!(!again.contains(path.to_str().unwrap()), "{again}");
         // Each is whole and can be restored.
         let opened = Saved::open(&path, &mut Unwatched).unwrap();
-        assert_eq!((opened.range(), opened.belongs_to(&target)), ([4096, 3 << 19], Ok(())));
+        assert_eq!((opened.range(), opened.mismatch(&target)), ([4096, 3 << 19], Ok(None)));
         assert_eq!(std::fs::read_dir(&second).unwrap().count(), 2);
     }
 }

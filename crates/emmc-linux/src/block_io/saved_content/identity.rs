@@ -104,12 +104,7 @@ impl Identity {
 
 /// Text as part of one line of bounded length, whatever a name contains.
 pub(super) fn line(text: &str) -> String {
-    text.chars()
-        .take(VALUE_CHARS_MAX)
-        .flat_map(char::escape_debug)
-        .take(VALUE_CHARS_MAX)
-        .filter(char::is_ascii)
-        .collect()
+    text.chars().take(VALUE_CHARS_MAX).flat_map(char::escape_default).take(VALUE_CHARS_MAX).collect()
 }
 
 fn path_of(file: &File) -> Option<PathBuf> {

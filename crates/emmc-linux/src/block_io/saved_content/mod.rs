@@ -18,7 +18,7 @@ use std::io;
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::Path;
 
-use emmc_port::{BlockTarget, TargetError, TargetKind};
+use emmc_port::{BlockTarget, TargetError, TargetKind, TargetShape};
 use emmc_workload::{Progress, Unwatched, Watch};
 use rustix::fs::{FallocateFlags, fallocate};
 
@@ -145,15 +145,23 @@ impl Saved {
         Ok(saved)
     }
 
-    /// Whether it was saved from this target.
+    /// Why it must not be restored to this target: by which mark another one, a sentence; nothing if it was saved from
+    /// this one.
     ///
-    /// Errors: it was not: by which mark.
-    pub fn belongs_to(&self, target: &BlockIo) -> Result<(), TargetError> {
-        let failed = |reason: String| TargetError::Failed { name: target.shape().name.clone(), reason };
-        let now = Identity::of(target).map_err(|error| failed(error.to_string()))?;
-        let Some([mark, then, now]) = self.header.identity.differs(&now) else { return Ok(()) };
+    /// Errors: the kernel's.
+    pub fn mismatch(&self, target: &BlockIo) -> Result<Option<String>, TargetError> {
+        let shape = target.shape();
+        let failed = |error: io::Error| TargetError::Failed { name: shape.name.clone(), reason: error.to_string() };
+        let now = Identity::of(target).map_err(failed)?;
         let file = self.copy.path().map_or("the saved content".into(), |path| path.display().to_string());
-        Err(failed(format!("{file} was saved from another target, {}: {mark} {then}, here {now}", self.header.target)))
+        if let Some([mark, then, now]) = self.header.identity.differs(&now) {
+            let from = &self.header.target;
+            return Ok(Some(format!("{file} was saved from another target, {from}: {mark} {then}, here {now}")));
+        }
+        let [from, to] = self.range();
+        let is_aligned = |chunk: &Chunk| chunk.at % sector(shape) == 0 && u64::from(chunk.length) % sector(shape) == 0;
+        let fits = to <= shape.size_bytes && self.chunks.iter().all(is_aligned);
+        Ok((!fits).then(|| format!("{file} has bytes {from} to {to}, which are no sectors of this target")))
     }
 
     fn chunks(&self) -> impl Iterator<Item = (Chunk, usize)> + use<> {
@@ -296,6 +304,10 @@ impl Lost {
 fn progress(step: &str, number: u32, done: usize, bytes: u64) -> Progress<'_> {
     let steps = if step.starts_with("restoring") || step.starts_with("comparing") { 2 } else { 1 };
     Progress { step, number, steps, done_share: done as f64 / bytes.max(1) as f64, whole: None, now: None }
+}
+
+fn sector(shape: &TargetShape) -> u64 {
+    u64::from(shape.sector_bytes).max(1)
 }
 
 fn ranges(target: &BlockIo, from_bytes: u64, to_bytes: u64) -> Result<Vec<[u64; 2]>, TargetError> {
