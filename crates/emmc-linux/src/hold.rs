@@ -21,6 +21,8 @@ pub enum Point {
     Confirmed,
     /// The content of the target is saved, and none of it is overwritten yet.
     Saved,
+    /// A write of a suite is complete.
+    Written,
     /// The work on the target is over, and nothing is restored yet.
     Worked,
     /// The new file in a folder is filled, before the first measurement.
@@ -38,6 +40,7 @@ impl Point {
         match self {
             Self::Confirmed => "confirmed",
             Self::Saved => "saved",
+            Self::Written => "written",
             Self::Worked => "worked",
             Self::Filled => "filled",
             Self::Mounted => "mounted",

@@ -1,7 +1,8 @@
 //! Signals during a bench or a simulation: before the process ends, results are printed, saved content is restored and
 //! temporary files are removed.
 //!
-//! Absent on purpose: SIGKILL, which cannot be handled, and signals of faults in the program.
+//! Absent on purpose: SIGKILL and SIGSTOP, which cannot be handled, and signals of faults in the program (SIGSEGV,
+//! SIGBUS, SIGILL, SIGFPE, SIGTRAP, SIGSYS), after which it cannot go on.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -10,12 +11,33 @@ use std::sync::atomic::AtomicUsize;
 
 use anyhow::Context;
 use signal_hook::consts::{
-    SIGALRM, SIGHUP, SIGINT, SIGIO, SIGPROF, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGVTALRM, SIGXCPU,
+    SIGABRT, SIGALRM, SIGHUP, SIGINT, SIGIO, SIGPROF, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGVTALRM, SIGXCPU,
 };
 
-/// Every signal that users or systems send and that ends a process by default.
-const ENDING: [i32; 11] =
-    [SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGALRM, SIGUSR1, SIGUSR2, SIGXCPU, SIGVTALRM, SIGPROF, SIGIO];
+/// Every signal that users or systems send and that ends a process by default; the real-time signals are more.
+///
+/// Source: signal(7).
+const ENDING: [i32; 13] = [
+    SIGINT,
+    SIGTERM,
+    SIGHUP,
+    SIGQUIT,
+    SIGALRM,
+    SIGUSR1,
+    SIGUSR2,
+    SIGXCPU,
+    SIGVTALRM,
+    SIGPROF,
+    SIGIO,
+    SIGABRT,
+    libc::SIGPWR,
+];
+
+/// Unused by Linux, and not everywhere.
+#[cfg(not(any(target_arch = "mips", target_arch = "mips64", target_arch = "sparc", target_arch = "sparc64")))]
+const STACK_FAULT: Option<i32> = Some(libc::SIGSTKFLT);
+#[cfg(any(target_arch = "mips", target_arch = "mips64", target_arch = "sparc", target_arch = "sparc64"))]
+const STACK_FAULT: Option<i32> = None;
 
 /// Makes Ctrl-C, SIGTERM, SIGHUP and similar signals set `stop` instead of ending the process, so that results are
 /// printed and saved content is restored. Signals that the process was started to ignore (`nohup`) stay ignored.
@@ -77,7 +99,9 @@ impl Wakes {
 /// The signals that end a process, without those that it was started to ignore.
 fn ending() -> impl Iterator<Item = i32> {
     let ignored = std::fs::read_to_string("/proc/self/status").map_or(0, |status| ignored(&status));
-    ENDING.into_iter().filter(move |signal| ignored >> (signal - 1) & 1 == 0)
+    let all = ENDING.into_iter().chain(STACK_FAULT).chain(libc::SIGRTMIN()..=libc::SIGRTMAX());
+    // The kernel's mask has 64 signals.
+    all.filter(move |signal| ignored.checked_shr(signal.unsigned_abs() - 1).unwrap_or(0) & 1 == 0)
 }
 
 /// Makes a write beyond `ulimit -f` fail with an error instead of ending the process.

@@ -47,6 +47,8 @@ pub use scratch_file::ScratchFile;
 pub use target_handle::TargetHandle;
 use uring::Uring;
 
+use crate::hold;
+
 /// Most outstanding requests.
 const DEPTH_MAX: u32 = 256;
 /// Largest request; the kernel's own limit is slightly below twice this. Unit: bytes.
@@ -242,6 +244,9 @@ impl BlockTarget for BlockIo {
     #[inline]
     fn wait(&mut self) -> Result<BlockDone, TargetError> {
         let answer = self.wait_for_answer()?;
+        if answer.request.op == BlockOp::Write {
+            hold::reached(hold::Point::Written, &self.stop);
+        }
         outcome::done(&self.shape.name, answer)
     }
 

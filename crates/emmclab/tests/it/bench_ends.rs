@@ -1,6 +1,5 @@
 //! The end of `bench` by a signal or an error, and refusals before any data is lost.
 
-use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
@@ -20,40 +19,71 @@ fn after(before: &str, args: &[&str]) -> Command {
     shell
 }
 
-/// Sends a signal as soon as the content is saved; returns the exit code and the messages.
-fn signalled(before: &str, file: &str, size: &str, signal: &str) -> (Option<i32>, String) {
-    let args = ["bench", file, "--size", size, "--suite", "iozone", "--rows", "4", "--destroy", "--save-restore"];
+/// Sends a signal at a point; returns the exit code, standard output and the messages.
+fn signalled(before: &str, file: &str, (point, count): (&str, u32), signal: &str) -> (Option<i32>, String, String) {
+    let args = ["bench", file, "--size", "2MiB", "--suite", "iozone", "--rows", "64", "--destroy", "--save-restore"];
     let mut command = after(before, &args);
-    let hold = Hold::at(&mut command, "saved", 1, Path::new(file));
+    command.stdout(Stdio::piped());
+    let hold = Hold::at(&mut command, point, count, Path::new(file));
     let mut child = command.spawn().unwrap();
-    let lines = BufReader::new(child.stderr.take().unwrap()).lines().map(Result::unwrap);
     hold.wait(&mut child);
-    assert!(succeeds("kill", &[signal, &child.id().to_string()]));
+    assert!(point == "saved" || std::fs::read(file).unwrap()[..4096] != content(4096), "{point}");
+    assert!(succeeds("kill", &["-s", signal, &child.id().to_string()]), "{signal}");
     drop(hold);
-    let told: Vec<String> = lines.collect();
-    (child.wait().unwrap().code(), told.join("\n"))
+    let output = child.wait_with_output().unwrap();
+    let [told, errors] = [output.stdout, output.stderr].map(|bytes| String::from_utf8(bytes).unwrap());
+    // Without line breaks of the layout.
+    (output.status.code(), told.split_whitespace().collect::<Vec<_>>().join(" "), errors)
 }
 
-#[test]
-fn content_is_restored_after_every_signal() {
-    let folder = scratch("signals");
-    let before = content(48 << 20);
+/// Every signal that can be sent and caught, and that is no fault of the program.
+const SIGNALS: [&str; 17] = [
+    "INT", "TERM", "HUP", "QUIT", "ALRM", "USR1", "USR2", "XCPU", "VTALRM", "PROF", "IO", "ABRT", "PWR", "STKFLT",
+    "RTMIN", "RTMIN+15", "RTMIN+30",
+];
+
+/// Content is restored, whichever signal comes at this point.
+fn content_is_restored(point: (&str, u32), is_as_expected: impl Fn(Option<i32>, &str, &str) -> bool) {
+    let folder = scratch(&format!("signals_{}", point.0));
+    let before = content(2 << 20);
     let file = save(&folder, "file", &before);
-    for signal in ["-QUIT", "-ALRM", "-USR1", "-USR2", "-XCPU", "-VTALRM", "-PROF", "-HUP"] {
-        let (code, told) = signalled(":", &file, "48MiB", signal);
-        assert!(code == Some(2) && told.contains("stopped"), "{signal}: {code:?} {told}");
+    for signal in SIGNALS {
+        let (code, told, errors) = signalled(":", &file, point, signal);
+        assert!(is_as_expected(code, &told, &errors), "{signal}: {code:?} {told} {errors}");
         assert!(std::fs::read(&file).unwrap() == before, "{signal}");
     }
 }
 
 #[test]
+fn every_signal_before_the_first_write_leaves_the_content() {
+    content_is_restored(("saved", 1), |code, _, errors| {
+        code == Some(2) && errors.ends_with(": stopped by a signal; nothing was written\n")
+    });
+}
+
+#[test]
+fn content_is_restored_after_every_signal_during_the_writes() {
+    content_is_restored(("written", 7), |code, told, _| code == Some(1) && told.contains("stopped by a signal"));
+}
+
+#[test]
+fn no_signal_stops_a_restore() {
+    content_is_restored(("worked", 1), |code, told, _| {
+        code.is_some_and(|code| code < 2) && !told.contains("stopped by a signal")
+    });
+}
+
+#[test]
 fn signals_ignored_at_the_start_stay_ignored() {
     let folder = scratch("ignored");
-    let before = content(8 << 20);
+    let before = content(2 << 20);
     let file = save(&folder, "file", &before);
     for signal in ["HUP", "INT", "QUIT"] {
-        let (code, told) = signalled(&format!("trap '' {signal}"), &file, "8MiB", &format!("-{signal}"));
-        assert!(code.is_some_and(|code| code < 2) && !told.contains("stopped"), "{signal}: {code:?} {told}");
+        let (code, told, errors) = signalled(&format!("trap '' {signal}"), &file, ("written", 7), signal);
+        assert!(
+            code.is_some_and(|code| code < 2) && !told.contains("stopped by a signal"),
+            "{signal}: {told} {errors}"
+        );
     }
     assert!(std::fs::read(&file).unwrap() == before);
 }
