@@ -311,3 +311,43 @@ fn no_partial_or_damaged_file_is_restored_from() {
     }
     assert!(Saved::open(Path::new("/dev/null"), &mut Unwatched).is_err());
 }
+
+/// Ends the process at a step of the progress, as far as a test can.
+struct DiesAt(usize);
+
+impl Watch for DiesAt {
+    fn progress(&mut self, _: Progress<'_>) -> bool {
+        self.0 = self.0.checked_sub(1).unwrap_or_else(|| std::panic::resume_unwind(Box::new("dead")));
+        true
+    }
+}
+
+impl Keeper for DiesAt {
+    fn watch(&mut self) -> &mut dyn Watch {
+        self
+    }
+
+    fn wait(&mut self, _: &str) -> bool {
+        false
+    }
+}
+
+#[test]
+fn a_restore_that_ends_anywhere_can_be_repeated() {
+    let scratch = Scratch::new();
+    let (file, before) = scratch.full();
+    let kept = scratch.path("kept");
+    // Four pieces are written, then four compared.
+    for step in 0..8 {
+        let mut target = opened(&file, true);
+        let saved = Saved::take(&target, [0, FILE_BYTES], Some(&kept), &mut Unwatched).unwrap();
+        request(&mut target, BlockOp::Write, 0, FILE_BYTES).unwrap();
+        let dies = std::panic::AssertUnwindSafe(|| saved.put_back(&target, &mut DiesAt(step)));
+        assert!(std::panic::catch_unwind(dies).is_err(), "step {step}");
+        let again = Saved::open(&kept, &mut Unwatched).unwrap();
+        assert_eq!(again.mismatch(&target), Ok(None));
+        again.put_back(&target, &mut Unwatched).unwrap();
+        assert!(std::fs::read(&file).unwrap() == before, "step {step}");
+        std::fs::remove_file(&kept).unwrap();
+    }
+}

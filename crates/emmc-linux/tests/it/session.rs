@@ -1,5 +1,7 @@
 //! A session on a file: every step in its order, and what becomes of the content after signals, panics and errors.
 
+use std::cell::Cell;
+use std::collections::HashSet;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
@@ -276,4 +278,70 @@ fn refusals_end_it_with_nothing_written() {
     assert!(!case.is_alone());
     drop(session);
     assert!(case.is_as_before() && case.is_alone());
+}
+
+/// What a caller and the world can do, before the work is tried.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Act {
+    Step(usize),
+    Signal,
+}
+
+/// Every beginning of the right order, with up to `more` acts of any kind at any place.
+fn sequences(more: usize) -> HashSet<Vec<Act>> {
+    let right = |length| (0..length).map(Act::Step).collect();
+    let mut all: HashSet<Vec<Act>> = (0..=STEPS.len()).map(right).collect();
+    for _ in 0..more {
+        let acts = || (0..STEPS.len()).map(Act::Step).chain([Act::Signal]);
+        let longer = all.iter().flat_map(|sequence| {
+            (0..=sequence.len())
+                .flat_map(move |at| acts().map(move |act| [&sequence[..at], &[act], &sequence[at..]].concat()))
+        });
+        all = longer.collect::<Vec<_>>().into_iter().chain(all.iter().cloned()).collect();
+    }
+    all
+}
+
+/// The rules in other words than the session's: only the next right step does anything, and none after a signal.
+#[test]
+fn no_sequence_of_steps_and_signals_loses_content() {
+    let case = Case::new();
+    let sequences = sequences(2);
+    assert!(sequences.len() > 500, "{}", sequences.len());
+    let mut overwritten = 0;
+    for sequence in sequences {
+        case.stop.store(false, Ordering::Relaxed);
+        let (mut session, mut next, mut is_signalled, mut has_ended) = (case.session(), 0, false, false);
+        for act in &sequence {
+            let Act::Step(step) = *act else {
+                case.stop.store(true, Ordering::Relaxed);
+                is_signalled = true;
+                continue;
+            };
+            let result = case.step(&mut session, STEPS[step].1);
+            let is_next = !has_ended && step == next;
+            match result {
+                Ok(()) => {
+                    assert!(is_next && !is_signalled, "{sequence:?}");
+                    next += 1;
+                }
+                Err(SessionError::OutOfOrder { .. }) => assert!(!is_next, "{sequence:?}"),
+                Err(error) => {
+                    assert!(is_next && is_signalled, "{sequence:?}: {error}");
+                    has_ended = true;
+                }
+            }
+        }
+        let is_spoilt = Cell::new(false);
+        let work = |target: BlockIo, held: &TargetHandle| {
+            spoil(target, held);
+            is_spoilt.set(!case.is_as_before());
+        };
+        let done = session.overwrite(work, &mut Unwatched).map(|done| done.restore.end());
+        let may = next == STEPS.len() && !is_signalled;
+        assert_eq!((done.ok(), is_spoilt.get()), (may.then_some(End::Restored), may), "{sequence:?}");
+        assert!(case.is_as_before() && case.is_alone(), "{sequence:?}");
+        overwritten += u32::from(may);
+    }
+    assert!(overwritten > 10, "{overwritten}");
 }

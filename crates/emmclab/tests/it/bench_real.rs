@@ -267,3 +267,24 @@ fn a_disk_is_in_use_with_its_partition_and_the_reverse() {
         listed.stderr
     );
 }
+
+#[test]
+fn a_probe_writes_only_on_request_and_restores() {
+    let folder = scratch("probed");
+    let before = content(16 << 20);
+    let (file, kept) = (save(&folder, "file", &before), folder.join("kept").display().to_string());
+    let only = ["probe", &file, "--write", "--only", "capacity"];
+    let refused = emmclab(only).exits(4);
+    assert!(refused.stderr.contains("--destroy"), "{}", refused.stderr);
+    assert!(std::fs::read(&file).unwrap() == before);
+    let run = emmclab(only.iter().chain(&["--destroy"]));
+    assert!(run.code < 2 && run.stdout.contains("capacity"), "{}{}", run.stdout, run.stderr);
+    assert!(std::fs::read(&file).unwrap() == before);
+    let all = ["probe", &file, "--write", "--write-budget", "16MiB"];
+    emmclab(all).exits(4);
+    let run = emmclab(all.iter().chain(&["--destroy", "--save-restore", "--save-to", &kept]));
+    // The file is too small for the others, which is found out when the content is saved.
+    assert!(run.code == 2 && run.stderr.contains("saved in ") && run.stderr.contains("expected at least"), "{run:?}");
+    assert!(std::fs::read(&file).unwrap() == before);
+    assert_eq!(names_in(&folder), ["file"]);
+}

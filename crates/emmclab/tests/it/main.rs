@@ -36,6 +36,7 @@ mod pages;
 #[cfg(feature = "html")]
 mod paper;
 mod printed_commands;
+mod safety;
 #[cfg(feature = "serve")]
 mod serve;
 #[cfg(feature = "sim")]
