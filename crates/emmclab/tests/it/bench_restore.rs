@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
 use crate::support::hold::Hold;
-use crate::support::loops::Loop;
+use crate::support::loops::{Loop, succeeds};
 use crate::support::{Run, command, emmclab, save, scratch};
 
 const BYTES: usize = 4 << 20;
@@ -201,4 +201,48 @@ fn the_document_keeps_its_keys() {
     let (_folder, file, kept) = lost("restore_document");
     let args = ["bench", &file, "--restore-from", kept.to_str().unwrap(), "--destroy"].map(str::to_owned);
     crate::contract::documents("restore", &[args.to_vec()]);
+}
+
+/// A device that ends after its first megabyte: every access behind that is an error.
+fn resize(device: &Loop, image: &str, bytes: usize) {
+    File::options().write(true).open(image).unwrap().set_len(bytes as u64).unwrap();
+    assert!(succeeds("losetup", &["--set-capacity", &device.path]));
+}
+
+#[test]
+fn a_device_that_fails_midway_does_not_cost_the_content() {
+    for is_in_memory in [true, false] {
+        let folder = scratch(&format!("failing_{is_in_memory}"));
+        let image = save(&folder, "image", content());
+        let Some(device) = Loop::over(Path::new(&image)) else { return };
+        let mut bench = command();
+        bench.args(["bench", &device.path, "--suite", "iozone", "--rows", "64", "--size", "4MiB", "--destroy"]);
+        bench.args(["--yes-i-mean", device.name(), "--save-restore"]).env("TMPDIR", &folder);
+        if !is_in_memory {
+            bench.arg("--save-to").arg(folder.join("kept"));
+        }
+        bench.stdout(Stdio::piped()).stderr(Stdio::piped());
+        let hold = Hold::at(&mut bench, "written", 7, &folder);
+        let mut child = bench.spawn().unwrap();
+        hold.wait(&mut child);
+        resize(&device, &image, 1 << 20);
+        drop(hold);
+        let output = child.wait_with_output().unwrap();
+        let errors = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(2), "{errors}");
+        let error = errors.lines().last().unwrap();
+        assert!(error.contains("bytes 1048576 to 4194304: "), "{error}");
+        let says = if is_in_memory { "the content from byte 0 on is in " } else { "the content is in " };
+        let (_, kept) = error.split_once(says).unwrap_or_else(|| panic!("{error}"));
+        let kept = Path::new(kept.split(';').next().unwrap());
+        assert!(kept.starts_with(&folder), "{error}");
+        assert!(std::fs::read(kept).unwrap()[4096..][..BYTES] == content());
+        let named = ["--destroy", "--yes-i-mean", device.name()];
+        let refused = restore(&device.path, kept, &named).exits(4);
+        assert!(refused.stderr.contains("size_bytes 4194304, here 1048576"), "{}", refused.stderr);
+        // The device is whole again.
+        resize(&device, &image, BYTES);
+        restore(&device.path, kept, &named).exits(0);
+        assert!(std::fs::read(&device.path).unwrap() == content());
+    }
 }
