@@ -1,13 +1,14 @@
 //! `bench --restore-from`: content that a bench killed by `kill -9` left in the file of `--save-to`.
 
 use std::fs::File;
+use std::io::{BufRead, BufReader};
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
-use crate::support::hold::Hold;
+use crate::support::hold::{Hold, with_default_signals};
 use crate::support::loops::{Loop, succeeds};
-use crate::support::{Run, command, emmclab, save, scratch};
+use crate::support::{Run, command, emmclab, names_in, save, scratch, skip};
 
 const BYTES: usize = 4 << 20;
 
@@ -76,6 +77,17 @@ fn content_is_restored_after_kill_9() {
         restore(&file, &kept, &["--destroy"]).exits(0);
         assert!(std::fs::read(&file).unwrap() == content(), "{point}");
     }
+}
+
+#[test]
+fn kill_9_while_content_is_saved_leaves_the_target() {
+    let folder = scratch("killed_partial");
+    let (file, kept) = (save(&folder, "file", content()), folder.join("kept"));
+    killed(&file, &kept, "rename");
+    assert!(std::fs::read(&file).unwrap() == content() && !kept.exists());
+    let names = names_in(&folder);
+    let is_partial = |name: &String| name.starts_with(".kept.") && name.ends_with(".partial");
+    assert!(names.len() == 2 && names.iter().any(is_partial), "{names:?}");
 }
 
 #[test]
@@ -244,5 +256,47 @@ fn a_device_that_fails_midway_does_not_cost_the_content() {
         resize(&device, &image, BYTES);
         restore(&device.path, kept, &named).exits(0);
         assert!(std::fs::read(&device.path).unwrap() == content());
+    }
+}
+
+#[test]
+fn content_without_a_home_waits_for_a_place_or_a_signal() {
+    // No folder for it: /run and the working directory cannot be written, $TMPDIR does not exist.
+    let script = "mount -t tmpfs -o ro none /run && cd /proc && exec \"$@\"";
+    if !succeeds("unshare", &["--mount", "sh", "-c", script, "sh", "true"]) {
+        return skip("mount namespaces need root");
+    }
+    for gets_a_place in [true, false] {
+        let folder = scratch(&format!("homeless_{gets_a_place}"));
+        let (image, temporary) = (save(&folder, "image", content()), folder.join("temporary"));
+        let Some(device) = Loop::over(Path::new(&image)) else { return };
+        let mut bench = with_default_signals("unshare");
+        bench.args(["--mount", "sh", "-c", script, "sh"]).arg(command().get_program());
+        bench.args(["bench", &device.path, "--suite", "iozone", "--rows", "64", "--size", "4MiB", "--destroy"]);
+        bench.args(["--yes-i-mean", device.name(), "--save-restore"]).env("TMPDIR", &temporary);
+        bench.stdout(Stdio::null()).stderr(Stdio::piped());
+        let hold = Hold::at(&mut bench, "written", 7, &folder);
+        let mut child = bench.spawn().unwrap();
+        let mut lines = BufReader::new(child.stderr.take().unwrap()).lines().map(Result::unwrap);
+        hold.wait(&mut child);
+        resize(&device, &image, 1 << 20);
+        drop(hold);
+        let told: Vec<String> = lines.by_ref().take_while(|line| !line.contains("which waits")).collect();
+        assert!(told.last().unwrap().contains("/run: Read-only file system"), "{told:?}");
+        assert!(child.try_wait().unwrap().is_none());
+        if gets_a_place {
+            std::fs::create_dir(&temporary).unwrap();
+        } else {
+            assert!(succeeds("kill", &["-s", "INT", &child.id().to_string()]));
+        }
+        let error = lines.last().unwrap();
+        assert_eq!(child.wait().unwrap().code(), Some(2), "{error}");
+        if gets_a_place {
+            let (_, kept) = error.split_once("the content from byte 0 on is in ").unwrap_or_else(|| panic!("{error}"));
+            assert!(Path::new(kept).starts_with(&temporary), "{error}");
+            assert!(std::fs::read(kept).unwrap()[4096..][..BYTES] == content());
+        } else {
+            assert!(error.contains("the content cannot be saved either: "), "{error}");
+        }
     }
 }

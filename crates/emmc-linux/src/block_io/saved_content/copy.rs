@@ -4,7 +4,7 @@ use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::unix::fs::{FileExt, FileTypeExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use memmap2::MmapMut;
 use rustix::fs::{RenameFlags, renameat_with};
@@ -12,6 +12,7 @@ use rustix::fs::{RenameFlags, renameat_with};
 use super::chunk::{Chunk, checksum};
 use super::format::{HEADER_BYTES, Header};
 use crate::block_io::data;
+use crate::hold::{self, Point};
 
 pub(super) enum Copy {
     /// The chunks, concatenated.
@@ -58,6 +59,8 @@ impl NewFile {
         self.file.write_all_at(&header.to_bytes(), 0)?;
         self.file.sync_all()?;
         if let Some(temporary) = &self.temporary {
+            // No signal interrupts this.
+            hold::reached(Point::Rename, &AtomicBool::new(false));
             rename_to_new(temporary, &self.path)?;
         }
         self.temporary = None;
