@@ -136,11 +136,6 @@ impl Session {
         self.state
     }
 
-    /// As the user named it.
-    pub fn name(&self) -> &str {
-        &self.called
-    }
-
     /// What is kept open: never its name, which may now lead elsewhere.
     pub fn handle(&self) -> &TargetHandle {
         &self.target

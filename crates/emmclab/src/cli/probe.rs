@@ -54,7 +54,8 @@ pub(crate) struct ProbeArgs {
     /// Confirm with the device's name instead of at the prompt, for scripts
     #[arg(long, value_name = "NAME", requires = "destroy")]
     pub(crate) yes_i_mean: Option<String>,
-    /// Save the content before and restore it after, also after Ctrl-C; not after kill -9 or a power cut
+    /// Save the content before and restore it after, also after Ctrl-C; after kill -9 or a power cut only with
+    /// --save-to and then `bench --restore-from`
     #[arg(long, requires = "write")]
     pub(crate) save_restore: bool,
     /// Save the content to this new file instead of to memory

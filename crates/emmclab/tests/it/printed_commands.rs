@@ -200,3 +200,29 @@ fn the_commands_for_a_new_card_run() {
     assert!(text.contains("`emmclab sim info 'my card'`"), "{text}");
     assert_eq!(sh("emmclab sim info 'my card'", &folder).0, 0);
 }
+
+#[cfg(feature = "bench")]
+#[test]
+fn the_command_that_a_bench_prints_restores_after_kill_9() {
+    let folder = scratch("printed_restore");
+    let before: Vec<u8> = (0..1 << 20).map(|at: usize| (at >> 12) as u8 ^ at as u8).collect();
+    for name in NAMES {
+        let (file, kept) = (folder.join(name), format!("kept {name}"));
+        std::fs::write(&file, &before).unwrap();
+        let mut bench = command();
+        bench.current_dir(&folder).args(["bench", "--suite", "iozone", "--rows", "64", "--size", "1MiB", "--destroy"]);
+        bench.args(["--save-restore", "--save-to", &kept, "--", name]);
+        bench.stdout(Stdio::null()).stderr(Stdio::piped());
+        let hold = crate::support::hold::Hold::at(&mut bench, "worked", 1, &folder);
+        let mut child = bench.spawn().unwrap();
+        hold.wait(&mut child);
+        child.kill().unwrap();
+        let told = String::from_utf8(child.wait_with_output().unwrap().stderr).unwrap();
+        assert!(std::fs::read(&file).unwrap() != before, "{name:?}");
+        let printed = told.lines().find_map(|line| line.split_once("after kill -9 or a power cut: "));
+        let (_, script) = printed.unwrap_or_else(|| panic!("{name:?}: {told}"));
+        let (code, stderr) = sh(script, &folder);
+        assert_eq!(code, 0, "{name:?}: {script}\n{stderr}");
+        assert!(std::fs::read(&file).unwrap() == before, "{name:?}: {script}");
+    }
+}

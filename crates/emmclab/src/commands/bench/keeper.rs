@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use emmc_linux::block_io::Keeper;
+use emmc_report::visible;
 use emmc_workload::Watch;
 
 use super::consent::say;
@@ -74,8 +75,9 @@ impl Keeper for BarKeeper {
         if self.waiting.is_none() {
             let Ok(waiting) = Waiting::new() else { return false };
             say(&format!(
-                "{why}\nits content is now only in the memory of this process ({}), which waits: make space in one of \
+                "{}\nits content is now only in the memory of this process ({}), which waits: make space in one of \
 these folders; Ctrl-C gives the content up",
+                visible(why),
                 std::process::id()
             ));
             self.waiting = Some(waiting);

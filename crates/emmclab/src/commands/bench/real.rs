@@ -1,5 +1,6 @@
 //! A bench on a block device or a file of this machine, in real time.
 
+use std::ffi::OsStr;
 use std::panic::resume_unwind;
 use std::path::Path;
 use std::sync::Arc;
@@ -11,6 +12,7 @@ use emmc_linux::block_io::{BlockIo, EngineChoice, Opening, TargetHandle, open, w
 use emmc_linux::hold::{self, Point};
 use emmc_linux::session::{Keep, Overwritten, Restore, Session, SessionError};
 use emmc_port::{BlockOp, BlockTarget, TargetKind};
+use emmc_report::visible;
 use emmc_units::Bytes;
 use emmc_workload::{BenchResult, Context, Cost, FlushAt, Options, Order, Progress, Stream, Suite, drive};
 
@@ -295,9 +297,13 @@ pub(super) fn save(
         say(&match &args.save_to {
             None => format!("{bytes} saved in memory; kill -9 or a power cut would prevent the restore"),
             Some(path) => {
-                let (target, path) = (&session.name(), path.display());
+                let word = |name: &OsStr, other: &str| crate::shell::word(name).unwrap_or_else(|| other.into());
+                let target = word(args.target.as_deref().unwrap_or_default(), "TARGET");
+                let (file, path) = (word(path.as_os_str(), "FILE"), path.display().to_string());
+                // The text is printed line by line: a name must not add lines.
+                let path = visible(&path);
                 format!(
-                    "{bytes} saved in {path}; after kill -9 or a power cut: emmclab bench {target} --restore-from {path} \
+                    "{bytes} saved in {path}; after kill -9 or a power cut: emmclab bench {target} --restore-from {file} \
 --destroy"
                 )
             }
