@@ -17,7 +17,8 @@ echo 0 >$tracing/tracing_on
 echo mono >$tracing/trace_clock
 echo 65536 >$tracing/buffer_size_kb
 cat $tracing/events/header_page >/out/formats
-for event in block/block_bio_queue block/block_getrq block/block_rq_insert block/block_rq_issue block/block_rq_complete \
+for event in block/block_bio_queue block/block_bio_backmerge block/block_bio_frontmerge block/block_rq_merge \
+    block/block_getrq block/block_rq_insert block/block_rq_issue block/block_rq_complete \
     mmc/mmc_request_start mmc/mmc_request_done irq/irq_handler_entry; do
     echo 1 >"$tracing/events/$event/enable"
     cat "$tracing/events/$event/format" >>/out/formats

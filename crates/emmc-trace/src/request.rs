@@ -154,7 +154,8 @@ pub struct Effort {
     pub since: Nanos,
     /// Time in it that processors were not idle, summed over all of them.
     pub work: Nanos,
-    /// The part of `work` before the second was queued, if that was after the first was complete.
+    /// If the second was queued after the first was complete: the part of `work` until then, and the time without work
+    /// until the thread that waits for the first had a processor again. Its wake-up takes that long.
     pub gap: Option<Nanos>,
 }
 

@@ -232,38 +232,44 @@ impl Commands {
     #[cold]
     fn start_late(&mut self, command: Command, mmc: &MmcEvent, table: &mut Table, unpaired: &mut Unpaired) -> bool {
         let Some(host) = self.hosts.get_mut(&mmc.host) else { return false };
-        let Some(early) = host.ends.find(mmc.request, command.at).filter(|early| early.done.opcode == mmc.opcode)
-        else {
-            return false;
-        };
-        let (lead, removed) = (host.lead, host.ends.remove(mmc.request));
-        self.early -= removed as usize;
-        unpaired.commands_without_start += removed - 1;
-        let mut command = Command { error: i32::from(early.done.error), ..command };
+        let lead = host.lead;
+        let expired = host.ends.expire(command.at);
+        self.early -= expired;
+        unpaired.commands_without_start += expired as u64;
+        // Several, if the driver uses the same request again before the first start is recorded.
+        let ends: Vec<Early> = host.ends.of(mmc).collect();
+        let Some(first) = ends.first() else { return false };
         let named = if mmc.opcode == 0 { Some(sectors(mmc)) } else { None };
-        let mut begin = |op, pid, issued| {
+        let waiting = ends.iter().find_map(|early| Some((early, self.late.find(named, early.at)?)));
+        let mut command = command;
+        let mut begin = |early: &Early, op, pid, issued| {
             let (started, ended) = early.bounds(issued, lead);
             (command.at, command.took, command.op, command.pid) = (started, since(started, ended), Some(op), pid);
             Hardware { ended, released: early.at, ..hardware(&command) }
         };
-        if let Some(waiting) = self.late.find(named, early.at) {
-            let hardware = begin(waiting.op, waiting.pid, waiting.issued);
+        let early = if let Some((early, waiting)) = waiting {
+            let hardware = begin(early, waiting.op, waiting.pid, waiting.issued);
             self.late.start(&waiting, &hardware);
             self.host_of.entry(waiting.device).or_insert(mmc.host);
+            early
         } else if let Some(open) = self.join(mmc, table).and_then(|of| table.get(of)) {
-            if open.issued > early.at {
-                // That end is of a task before.
-                unpaired.commands_without_start += 1;
+            let Some(early) = ends.iter().find(|early| open.issued <= early.at) else {
+                // Those ends are of tasks before, whose starts may come.
                 return false;
-            }
-            let hardware = begin(open.op, open.pid, open.issued);
+            };
+            let hardware = begin(early, open.op, open.pid, open.issued);
             open.hardware.get_or_insert(hardware);
-        } else if !early.is_again {
+            early
+        } else if !first.is_again {
             // No request says that it was in progress at that end, which may be of a task before the recording.
-            unpaired.commands_without_start += 1;
             return false;
-        } else if !self.devices.is_empty() {
-            unpaired.commands_without_request += 1;
+        } else {
+            unpaired.commands_without_request += u64::from(!self.devices.is_empty());
+            first
+        };
+        command.error = i32::from(early.done.error);
+        if let Some(host) = self.hosts.get_mut(&mmc.host) {
+            self.early -= host.ends.remove(early) as usize;
         }
         self.count += 1;
         self.storage += 1;
@@ -291,7 +297,8 @@ impl Commands {
         let host = self.hosts.entry(mmc.host).or_default();
         let Some(place) = host.running.iter().position(|running| running.request == mmc.request) else {
             host.queues |= mmc.opcode == 0;
-            if mmc.opcode == 0 || (mmc.opcode == 6 && host.queues) {
+            // A flush may be the first that is recorded of a queue.
+            if matches!(mmc.opcode, 0 | 6) {
                 let interrupt = host.interrupt.filter(|(_, cpu)| *cpu == event.cpu).map(|(at, _)| at);
                 let before = host.ends.len();
                 let is_again = host.tasks.contains(&mmc.request);

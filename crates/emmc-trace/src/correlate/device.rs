@@ -74,8 +74,19 @@ pub struct Device {
     pub(super) free: Option<Nanos>,
     /// Times without a request at the driver, between two with one.
     pub idle: Idle,
-    /// The last completion, and the work of the processors up to it. Unit: nanoseconds.
-    pub(super) effort: Option<(Nanos, u64)>,
+    pub(super) last: Option<Last>,
+}
+
+/// A device's last completion.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Last {
+    at: Nanos,
+    /// The work of the processors up to it. Unit: nanoseconds.
+    work: u64,
+    /// The thread that waits for it and has not run since.
+    waiting: Option<u32>,
+    /// When that thread ran again, and how long no processor had work until then.
+    ran: Option<(Nanos, Nanos)>,
 }
 
 impl Device {
@@ -101,15 +112,31 @@ impl Device {
     }
 
     /// A request was completed: the work of the processors since the one before, from their work up to now and up to
-    /// when this one was queued.
-    pub(super) fn complete(&mut self, at: Nanos, work: u64, queued: Option<(Nanos, u64)>) -> Option<Effort> {
-        let (last, before) = self.effort.replace((at, work))?;
-        let gap = queued.filter(|(queued, _)| *queued >= last);
-        Some(Effort {
-            since: since(last, at),
-            work: Nanos(work.saturating_sub(before)),
-            gap: gap.map(|(_, until)| Nanos(until.saturating_sub(before))),
-        })
+    /// when this one was queued. `waiting`: the thread that waits for this one.
+    pub(super) fn complete(
+        &mut self,
+        at: Nanos,
+        work: u64,
+        waiting: Option<u32>,
+        queued: Option<(Nanos, u64)>,
+    ) -> Option<Effort> {
+        let last = self.last.replace(Last { at, work, waiting, ran: None })?;
+        let gap = queued.filter(|(queued, _)| *queued >= last.at).map(|(queued, until)| {
+            let idle = last.ran.filter(|(ran, _)| *ran <= queued).map_or(0, |(_, idle)| idle.0);
+            Nanos(until.saturating_sub(last.work) + idle)
+        });
+        Some(Effort { since: since(last.at, at), work: Nanos(work.saturating_sub(last.work)), gap })
+    }
+
+    /// A processor goes from one thread to another. `work`: that of the processors up to now.
+    pub(super) fn switch(&mut self, at: Nanos, previous: u32, next: u32, work: impl FnOnce() -> u64) {
+        let Some(last) = &mut self.last else { return };
+        let Some(waiting) = last.waiting.filter(|pid| [previous, next].contains(pid)) else { return };
+        last.waiting = None;
+        if waiting == next {
+            let busy = Nanos(work().saturating_sub(last.work));
+            last.ran = Some((at, since(busy, since(last.at, at))));
+        }
     }
 
     /// Requests at the driver now.
@@ -120,5 +147,37 @@ impl Device {
     /// Time in which at least one request was at the driver. Unit: nanoseconds.
     pub fn busy_ns(&self) -> u64 {
         self.busy.total
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The processors' work between two requests is known, and the wake-up of the thread that waits is added.
+    #[test]
+    fn the_gap_has_the_wake_up_of_the_thread_that_waits_and_no_pause_of_the_program() {
+        let gap = |waiting, switches: &[(u64, u32, u32, u64)], queued| {
+            let mut device = Device::default();
+            assert_eq!(device.complete(Nanos(1000), 100, waiting, None), None);
+            for &(at, previous, next, work) in switches {
+                device.switch(Nanos(at), previous, next, || work);
+            }
+            device.complete(Nanos(9000), 500, waiting, Some(queued)).unwrap().gap
+        };
+        // Another processor takes the thread 40 ns after the end, 10 ns of which are work. It works 20 ns then.
+        let resumed = (1040, 0, 7, 110);
+        assert_eq!(gap(Some(7), &[resumed], (Nanos(1060), 130)), Some(Nanos(30 + 30)));
+        // Nobody waits, or another thread has a processor.
+        assert_eq!(gap(None, &[resumed], (Nanos(1060), 130)), Some(Nanos(30)));
+        assert_eq!(gap(Some(8), &[resumed], (Nanos(1060), 130)), Some(Nanos(30)));
+        // A pause after it is the program's own, also of a thread that had a processor all the time.
+        let pause = [(1060, 7, 0, 130), (5000, 0, 7, 130)];
+        assert_eq!(gap(Some(7), &[&[resumed], &pause[..]].concat(), (Nanos(5010), 140)), Some(Nanos(40 + 30)));
+        assert_eq!(gap(Some(7), &pause, (Nanos(5010), 140)), Some(Nanos(40)));
+        // It was queued before its thread had a processor: by another one.
+        assert_eq!(gap(Some(7), &[resumed], (Nanos(1030), 105)), Some(Nanos(5)));
+        // It was queued before the end.
+        assert_eq!(gap(Some(7), &[resumed], (Nanos(900), 90)), None);
     }
 }

@@ -53,16 +53,23 @@ impl Ends {
         (before + 1 - self.0.len()) as u64
     }
 
-    /// The end of this task.
-    pub(super) fn find(&self, request: u64, at: Nanos) -> Option<Early> {
-        self.0.iter().find(|early| early.done.request == request && since(early.at, at).0 <= EARLY_NS).copied()
+    /// Removes those whose start comes no more; how many.
+    pub(super) fn expire(&mut self, now: Nanos) -> usize {
+        let before = self.0.len();
+        self.0.retain(|early| since(early.at, now).0 <= EARLY_NS);
+        before - self.0.len()
     }
 
-    /// Removes the end of this task; how many there are.
-    pub(super) fn remove(&mut self, request: u64) -> u64 {
-        let before = self.0.len();
-        self.0.retain(|early| early.done.request != request);
-        (before - self.0.len()) as u64
+    /// The ends that this start may be of, the oldest first.
+    pub(super) fn of(&self, start: &MmcEvent) -> impl Iterator<Item = Early> {
+        let task = (start.request, start.opcode);
+        self.0.iter().filter(move |early| (early.done.request, early.done.opcode) == task).copied()
+    }
+
+    /// Removes one, whose start came; whether it was there.
+    pub(super) fn remove(&mut self, end: &Early) -> bool {
+        let place = self.0.iter().position(|early| (early.at, early.done.request) == (end.at, end.done.request));
+        place.map(|place| self.0.remove(place)).is_some()
     }
 
     pub(super) fn len(&self) -> usize {

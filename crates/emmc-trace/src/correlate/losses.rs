@@ -31,7 +31,7 @@ impl Correlator {
         let at = self.times.map_or(Nanos::ZERO, |(_, last)| last);
         self.processors.lose(at);
         for device in &mut self.devices {
-            device.effort = None;
+            device.last = None;
             while device.depth > 0 {
                 device.step(at, false);
             }

@@ -38,7 +38,7 @@ use self::table::{Handle, Table};
 use self::threads::Threads;
 use crate::event::{Action, BlockEvent, Event, File, Flags, Mark, Op, Step, What};
 use crate::notes::Mixer;
-use crate::request::Request;
+use crate::request::{Request, Why};
 
 /// Devices that are told apart; more share the accounts of the last.
 const DEVICES_MAX: usize = 256;
@@ -141,6 +141,10 @@ impl Correlator {
             What::Switch { previous, next } => {
                 if (*previous == 0) != (*next == 0) {
                     self.processors.switch(event.cpu, event.at, *next == 0);
+                }
+                for device in &mut self.devices {
+                    let work = || self.processors.until(event.cpu, event.at);
+                    device.switch(event.at, *previous, *next, work);
                 }
                 self.counts.switches += 1;
                 self.threads.run(*next, event.at);
@@ -355,7 +359,9 @@ impl Correlator {
         device.step(event.at, false);
         device.requests += 1;
         if let Some(work) = work {
-            request.effort = device.complete(event.at, work, queued);
+            let waits = request.pid != 0 && !matches!(request.why(), Why::WriteBack | Why::ReadAhead);
+            let waiting = waits.then_some(request.pid);
+            request.effort = device.complete(event.at, work, waiting, queued);
         }
         if self.commands.may_start(&request) {
             self.commands.late.expect(&request);

@@ -93,6 +93,40 @@ fn a_late_start_is_of_the_request_that_its_end_was_of() {
     assert!(all.iter().all(|request| request.exited.is_some()));
 }
 
+/// The driver may use the same request for the next task before the start of the first is recorded, and once more.
+#[test]
+fn a_late_start_is_of_its_own_end_if_its_request_is_used_again() {
+    let text = format!(
+        "80 9 block_rq_issue: 179,0 R 4096 () 800 + 8 [x]
+         84 9 {}
+         95 0 {}
+         96 0 block_rq_complete: 179,0 R () 800 + 8 [0]
+         120 9 block_rq_issue: 179,0 R 4096 () 8 + 8 [x]
+         160 0 {}
+         170 0 block_rq_complete: 179,0 R () 8 + 8 [0]
+         220 7 block_rq_issue: 179,0 R 4096 () 80 + 8 [x]
+         224 7 {}
+         320 0 {}
+         330 0 block_rq_complete: 179,0 R () 80 + 8 [0]
+         420 7 block_rq_issue: 179,0 R 4096 () 88 + 8 [x]
+         460 0 {}
+         470 0 block_rq_complete: 179,0 R () 88 + 8 [0]
+         480 7 {}
+         490 9 {}",
+        start(0, 8, 800, "a"),
+        done(0, "a"),
+        done(0, "a"),
+        start(0, 8, 80, "a"),
+        done(0, "a"),
+        done(0, "a"),
+        start(0, 8, 88, "a"),
+        start(0, 8, 8, "a"),
+    );
+    let (all, correlator) = requests(&ftrace(&text));
+    assert_eq!((correlator.unpaired, correlator.commands().started_late), (Unpaired::default(), 2));
+    assert_eq!(all.iter().map(card_us).collect::<Vec<_>>(), [(800, 4, 11), (80, 4, 96), (88, 4, 36), (8, 4, 36)]);
+}
+
 /// A start that never comes keeps no request back for ever, and an old end is of no later task.
 #[test]
 fn an_end_alone_is_counted_and_is_of_no_later_task() {
