@@ -58,6 +58,11 @@ pub(crate) fn run(extent: Extent) -> anyhow::Result<()> {
         return Ok(());
     }
     cargo("clippy --package emmclab --no-default-features --all-targets --locked -- -D warnings", &[])?;
+    for feature in ["bench", "sim", "trace"] {
+        let one =
+            format!("clippy --package emmclab --no-default-features --features {feature} --locked -- -D warnings");
+        cargo(&one, &[])?;
+    }
     cargo("doc --workspace --no-deps --all-features --locked", &[("RUSTDOCFLAGS", "-D warnings")])?;
     if available(&root, MSRV_CHECK.0) {
         cargo(MSRV_CHECK.1, &[])?;

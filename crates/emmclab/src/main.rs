@@ -3,7 +3,7 @@
 mod cli;
 mod commands;
 mod exit;
-#[cfg(any(feature = "bench", feature = "trace"))]
+#[cfg(any(feature = "bench", feature = "sim", feature = "trace"))]
 mod input;
 mod markdown;
 mod observations;

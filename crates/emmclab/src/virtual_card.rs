@@ -101,6 +101,7 @@ pub(crate) fn is_folder(name: &str) -> bool {
 }
 
 /// The folder of a card, named with or without `sim:`.
+#[cfg(feature = "serve")]
 pub(crate) fn folder(name: &Path) -> &Path {
     name.to_str().and_then(|name| name.strip_prefix(PREFIX)).map_or(name, Path::new)
 }

@@ -42,10 +42,19 @@ pub(crate) fn exact_size(text: &str) -> Result<Bytes, String> {
 }
 
 /// A time with its unit.
-#[cfg(any(feature = "serve", feature = "trace"))]
+#[cfg(any(feature = "bench", feature = "serve", feature = "trace"))]
 pub(crate) fn time(text: &str) -> Result<std::time::Duration, String> {
     let time = text.parse::<jiff::SignedDuration>().ok().and_then(|time| time.try_into().ok());
     time.ok_or_else(|| "expected a time with its unit, e.g. 10s or 500ms".into())
+}
+
+/// A time of at least a millisecond and at most a day: `10s`, `500ms` or `2min`.
+#[cfg(any(feature = "bench", feature = "trace"))]
+pub(crate) fn time_of_work(text: &str) -> Result<std::time::Duration, String> {
+    use std::time::Duration;
+    let time = time(text)?;
+    let is_possible = (Duration::from_millis(1)..=Duration::from_secs(86_400)).contains(&time);
+    is_possible.then_some(time).ok_or_else(|| "expected 1ms to 1440min".into())
 }
 
 /// A source: a saved file, a device, or a virtual card.

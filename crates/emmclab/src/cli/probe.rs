@@ -39,7 +39,7 @@ pub(crate) struct ProbeArgs {
     #[arg(long, value_name = "SIZE", requires = "write")]
     pub(crate) write_budget: Option<Size>,
     /// Limit of time: what was not measured until then has no value [default: 20min]
-    #[arg(long, value_name = "TIME", value_parser = super::trace::time)]
+    #[arg(long, value_name = "TIME", value_parser = super::known::time_of_work)]
     pub(crate) time_budget: Option<Duration>,
     /// Measure only these parts, e.g. --only capacity: whether all of the card is there; what that overwrites is
     /// restored

@@ -32,7 +32,7 @@ pub(crate) struct TraceRecordArgs {
     #[arg(long)]
     pub(crate) force: bool,
     /// How long, e.g. 10s or 500ms [default: until COMMAND ends, or 10s]
-    #[arg(long = "for", value_name = "TIME", value_parser = time)]
+    #[arg(long = "for", value_name = "TIME", value_parser = super::known::time_of_work)]
     pub(crate) time: Option<Duration>,
     /// Record more of each request, at a higher cost: interrupts of the card's controller, steps within the block
     /// layer, every wake-up and every switch of a processor
@@ -45,7 +45,7 @@ pub(crate) struct TraceRecordArgs {
     #[arg(long, conflicts_with_all = ["output", "command"])]
     pub(crate) live: bool,
     /// How often --live prints
-    #[arg(long, value_name = "TIME", default_value = "2s", value_parser = time)]
+    #[arg(long, value_name = "TIME", default_value = "2s", value_parser = super::known::time_of_work)]
     pub(crate) every: Duration,
     /// Run COMMAND with and without recording in turns, and report how many fewer IOPS it has
     #[arg(long, requires = "command", conflicts_with_all = ["live", "time"])]
@@ -88,7 +88,7 @@ pub(crate) struct TraceWhoArgs {
     #[arg(long, value_name = "MAJOR:MINOR", value_parser = device)]
     pub(crate) device: Option<u32>,
     /// How long to record, e.g. 10s [default: 10s; with --light until Ctrl-C]
-    #[arg(long = "for", value_name = "TIME", value_parser = time, conflicts_with = "files")]
+    #[arg(long = "for", value_name = "TIME", value_parser = super::known::time_of_work, conflicts_with = "files")]
     pub(crate) time: Option<Duration>,
     /// Buffer in the kernel for each processor
     #[arg(long, value_name = "SIZE", default_value = "16MiB", value_parser = super::known::exact_size)]
@@ -100,7 +100,7 @@ pub(crate) struct TraceWhoArgs {
     #[arg(long, requires = "light")]
     pub(crate) sums: bool,
     /// The interval of --light
-    #[arg(long, value_name = "TIME", default_value = "10min", value_parser = time)]
+    #[arg(long, value_name = "TIME", default_value = "10min", value_parser = super::known::time_of_work)]
     pub(crate) every: Duration,
     /// The log that --light appends a line of JSON to at every interval, and --since reads
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, conflicts_with = "files")]
@@ -121,13 +121,6 @@ impl TraceRecordArgs {
 fn days(text: &str) -> Result<f64, String> {
     let days = text.parse::<f64>().ok().filter(|days| (0.0..=100_000.0).contains(days) && *days > 0.0);
     days.ok_or_else(|| "expected a number of days, e.g. 7 or 0.5".into())
-}
-
-/// `10s`, `500ms` or `2min`.
-pub(super) fn time(text: &str) -> Result<Duration, String> {
-    let time = super::known::time(text)?;
-    let is_possible = (Duration::from_millis(1)..=Duration::from_secs(86_400)).contains(&time);
-    is_possible.then_some(time).ok_or_else(|| "expected 1ms to 1440min".into())
 }
 
 #[derive(Args, Debug)]

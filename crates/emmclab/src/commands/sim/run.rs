@@ -88,6 +88,7 @@ pub(crate) fn load_job(name: &Path) -> anyhow::Result<Job> {
 /// Gives a new card a history.
 ///
 /// Errors: it does not come to the end of the job.
+#[cfg(feature = "serve")]
 pub(crate) fn age(powered: Powered, job: &Job, stop: &Arc<AtomicBool>) -> anyhow::Result<Powered> {
     let Powered { card, now, store } = powered;
     let (device, rest) = card.into_parts();
