@@ -8,6 +8,7 @@ mod boot;
 mod calibration;
 mod events;
 mod place;
+mod probes;
 mod sums;
 mod symbols;
 
@@ -142,6 +143,7 @@ impl Recorder {
             }
             if recorded == Recorded::Details {
                 recorder.record_limits();
+                recorder.record_writes();
             }
         }
         if matches!(recorded, Recorded::Files | Recorded::RequestsAndFiles) {
@@ -183,6 +185,14 @@ impl Recorder {
         if self.set(&format!("events/{LIMITS}/filter"), &filter).is_ok() && self.enable(LIMITS) {
             self.events.push(LIMITS.to_owned());
             self.symbols.push_str(&line);
+        }
+    }
+
+    /// The returns of the function that writes a command, where the kernel has events of functions (fprobe).
+    fn record_writes(&mut self) {
+        let (process, event) = (std::process::id(), probes::event(std::process::id()));
+        if probes::define(&self.root, process) {
+            if self.enable(&event) { self.events.push(event) } else { probes::remove(&self.root, process) }
         }
     }
 
@@ -367,6 +377,7 @@ impl Drop for Recorder {
         if self.is_own {
             drop(self.set("tracing_on", "0"));
             drop(fs::remove_dir(&self.instance));
+            probes::remove(&self.root, std::process::id());
         }
         if let Some(mounted) = &self.mounted {
             let _ = unmount(mounted, UnmountFlags::DETACH);

@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use crate::event::{Action, Mark, Syscall, is_file_write};
 use crate::ftrace::block_action;
 use crate::notes::Mixer;
-use crate::step::Symbols;
+use crate::step::{Step, Symbols};
 use crate::text::{decimal, words};
 
 /// A field of an event.
@@ -59,6 +59,7 @@ pub(crate) enum Meaning {
     Interrupt(Field),
     /// The function that a timer calls.
     Timer(Field),
+    Step(Step),
     /// The number of the thread that ends, and of the one that begins.
     Switch([Field; 2]),
     Wake {
@@ -202,6 +203,8 @@ impl Formats {
             (of("name").size != 0).then(|| Meaning::Interrupt(of("name")))
         } else if name == b"timer_start" {
             (of("function").size != 0).then(|| Meaning::Timer(of("function")))
+        } else if let Some(step) = Step::of_probe(name) {
+            Some(Meaning::Step(step))
         } else if name == b"sched_switch" {
             let threads = [of("prev_pid"), of("next_pid")];
             threads.iter().all(|field| field.size == 4).then_some(Meaning::Switch(threads))

@@ -197,7 +197,9 @@ fn what(event: &[u8], values: &[u8]) -> Result<Option<What>, &'static str> {
         }
         _ => match is_file_write(event) {
             Some(has_bytes) => Some(What::FileWrite(file_write(has_bytes, values)?)),
-            None => Mark::named(event).map(|mark| What::Mark(mark, file(event, values))),
+            None => Step::of_probe(event)
+                .map(What::Step)
+                .or_else(|| Mark::named(event).map(|mark| What::Mark(mark, file(event, values)))),
         },
     })
 }

@@ -213,6 +213,7 @@ impl Page<'_> {
                 };
                 Some(What::Step(step))
             }
+            Meaning::Step(step) => Some(What::Step(*step)),
             Meaning::Switch(threads) => {
                 let [previous, next] = threads.map(|thread| record.number(thread));
                 let both = previous.zip(next);

@@ -10,9 +10,18 @@ use crate::text::{hex, words};
 pub enum Step {
     /// The driver starts the time limit of a command with data: the next that it does is to write the command.
     Limit,
+    /// The driver has written a command: the function that does it returns.
+    Written,
 }
 
 impl Step {
+    /// By the name of an event that the user defined (fprobe), as the kernel and perf name it without a name given.
+    ///
+    /// Source: `sdhci_send_command` in drivers/mmc/host/sdhci.c; Documentation/trace/fprobetrace.rst.
+    pub(crate) fn of_probe(event: &[u8]) -> Option<Self> {
+        (event == b"sdhci_send_command__exit").then_some(Self::Written)
+    }
+
     /// By the name of the function that a timer calls.
     ///
     /// Source: `sdhci_send_command` and `sdhci_mod_timer` in drivers/mmc/host/sdhci.c.

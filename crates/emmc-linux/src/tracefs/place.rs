@@ -37,6 +37,7 @@ pub(super) fn remove_abandoned(root: &Path) {
     for instance in abandoned(&root.join("instances"), INSTANCE) {
         drop(fs::remove_dir(instance));
     }
+    super::probes::remove_abandoned(root);
 }
 
 /// Unmounts what recorders that were killed had mounted.

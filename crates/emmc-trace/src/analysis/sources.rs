@@ -26,6 +26,10 @@ pub(super) fn sources(spans: &[SpanRow], correlator: &Correlator) -> Vec<SpanSou
             ("derived", "block_rq_issue to mmc_request_start, which is recorded after the doorbell"),
             ("derived", "mmc_request_start to mmc_request_done, or to the middle between it and its interrupt"),
         ),
+        (true, false) if commands.written > 0 => (
+            ("derived", "block_rq_issue to the middle between the command's time limit and the return of its write"),
+            ("derived", "from there to the controller's last interrupt, with the CMD13 polls of a busy card"),
+        ),
         (true, false) if limited => (
             ("derived", "block_rq_issue to timer_start of the command's time limit, right before it is written"),
             ("derived", "from there to the controller's last interrupt, with the CMD13 polls of a busy card"),

@@ -1,4 +1,5 @@
-//! When the driver wrote a command, without a command queue: by its time limit and by the interrupt of its answer.
+//! When the driver wrote a command, without a command queue: by its time limit, by the return of the function that
+//! writes it, and by the interrupt of its answer.
 
 use emmc_units::Nanos;
 
@@ -27,26 +28,47 @@ impl Commands {
         let [running] = &mut host.running[..] else { return };
         let Some((first, last)) = running.interrupts else {
             running.interrupts = Some((at, at));
-            let Some(limit) = running.limit else { return };
+            let Some(begin) = running.written.or(running.limit) else { return };
             if running.by == (event.pid, event.cpu) {
-                let answer = since(limit, at);
+                let answer = since(begin, at);
                 host.answer = Some(host.answer.map_or(answer, |least| least.min(answer)));
             }
+            if running.written.is_some() {
+                return;
+            }
             let open = running.of.and_then(|of| table.get(of)).and_then(|open| open.hardware.as_mut());
-            if let Some(hardware) = open.filter(|hardware| hardware.started == limit) {
-                let written = limit.0 + host.answer.map_or(0, |answer| answer.0 / 2);
+            if let Some(hardware) = open.filter(|hardware| hardware.started == begin) {
+                let written = begin.0 + host.answer.map_or(0, |answer| answer.0 / 2);
                 hardware.started = Nanos(written).min(at);
             }
             return;
         };
         running.interrupts = Some((first, at));
-        if running.limit.is_some() {
+        if running.limit.or(running.written).is_some() {
             return;
         }
         let open = running.of.and_then(|of| table.get(of)).and_then(|open| open.hardware.as_mut());
         if let Some(hardware) = open.filter(|hardware| first == last && hardware.started == running.command.at) {
             hardware.started = Nanos(running.command.at.0.midpoint(first.0));
             self.bounded += 1;
+        }
+    }
+
+    /// The driver has written a command: since its time limit or its start. The middle is taken.
+    pub(super) fn written(&mut self, event: &Event, table: &mut Table) {
+        let by = (event.pid, event.cpu);
+        for host in self.hosts.values_mut().filter(|host| !host.queues) {
+            let [running] = &mut host.running[..] else { continue };
+            if running.by != by || running.written.is_some() || running.interrupts.is_some() {
+                continue;
+            }
+            running.written = Some(event.at);
+            let since = running.limit.unwrap_or(running.command.at);
+            let open = running.of.and_then(|of| table.get(of)).and_then(|open| open.hardware.as_mut());
+            if let Some(hardware) = open.filter(|hardware| hardware.started == since) {
+                hardware.started = Nanos(since.0.midpoint(event.at.0));
+                self.written += 1;
+            }
         }
     }
 

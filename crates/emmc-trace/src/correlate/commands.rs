@@ -38,16 +38,18 @@ pub(super) struct Running {
     pub(super) by: (u32, u32),
     /// When the driver started its time limit, if that is recorded.
     pub(super) limit: Option<Nanos>,
+    /// When the driver had written it, if that is recorded.
+    pub(super) written: Option<Nanos>,
     /// The controller's first and last interrupt since it started.
     pub(super) interrupts: Option<(Nanos, Nanos)>,
 }
 
 impl Running {
     /// Its end at the controller: the interrupt that reported it, if interrupts are recorded and it is not the one of
-    /// its answer.
-    fn ended(&self, done: Nanos) -> Nanos {
+    /// its answer. `delay`: of an interrupt.
+    fn ended(&self, done: Nanos, delay: Nanos) -> Nanos {
         let second = self.interrupts.filter(|(first, last)| first < last);
-        second.map_or(done, |(_, last)| last.min(done))
+        second.map_or(done, |(first, last)| Nanos(last.0.saturating_sub(delay.0)).max(first).min(done))
     }
 
     /// Ends with busy time that no command asks for: SWITCH, ERASE.
@@ -66,7 +68,8 @@ pub(super) struct Host {
     pub(super) queues: bool,
     /// The last interrupt of a queue, and its processor.
     pub(super) interrupt: Option<(Nanos, u32)>,
-    /// The shortest time from a command's limit to the interrupt of its answer, without another thread in between.
+    /// The shortest time from the write of a command, or from its limit if the write is not recorded, to the interrupt
+    /// of its answer, without another thread in between.
     pub(super) answer: Option<Nanos>,
     ends: Ends,
     /// Addresses of tasks that began.
@@ -105,6 +108,8 @@ pub struct Commands {
     pub bounded: u64,
     /// Requests whose commands begin with their time limit.
     pub limited: u64,
+    /// Requests of whose commands it is recorded that the driver has written them.
+    pub written: u64,
     /// Tasks whose end was recorded before their start.
     pub started_late: u64,
     /// Switches of the partition (CMD6).
@@ -182,6 +187,7 @@ impl Commands {
             of: None,
             by: (event.pid, event.cpu),
             limit: None,
+            written: None,
             interrupts: None,
         };
         let is_poll = mmc.opcode == 13;
@@ -311,7 +317,10 @@ impl Commands {
             return;
         };
         let mut running = host.running.swap_remove(place);
-        let mut ended = running.ended(event.at);
+        // From the write of a command to the interrupt of its answer are the answer and the way of an interrupt to its
+        // handler: of the shortest such time, the middle is taken for the way.
+        let delay = running.written.and(host.answer).map_or(Nanos::ZERO, |answer| Nanos(answer.0 / 2));
+        let mut ended = running.ended(event.at, delay);
         if mmc.opcode == 0 {
             // The start is recorded after the doorbell, and the end by the interrupt's handler, which ends several
             // tasks. Either delay may be the longer one: the middle of the handler's time is taken.

@@ -137,6 +137,7 @@ impl Correlator {
                 self.processors.interrupt(event.cpu, event.at);
                 self.commands.interrupt(event, *host, &mut self.table);
             }
+            What::Step(Step::Written) => self.commands.written(event, &mut self.table),
             What::Step(Step::Limit) => self.commands.limit(event, &mut self.table),
             What::Switch { previous, next } => {
                 if (*previous == 0) != (*next == 0) {
