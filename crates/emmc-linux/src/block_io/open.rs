@@ -45,6 +45,13 @@ pub struct Opening {
     pub stop: Arc<AtomicBool>,
 }
 
+impl Opening {
+    /// Plain calls, for what is no measurement.
+    pub fn plain(write: bool, stop: &Arc<AtomicBool>) -> Self {
+        Self { engine: EngineChoice::Pread, write, flush_all: false, seed: 0, stop: Arc::clone(stop) }
+    }
+}
+
 /// Why a target cannot be opened.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum OpenError {

@@ -18,9 +18,7 @@ use emmc_port::TargetError;
 
 pub use state::{End, Event, State};
 
-use crate::block_io::{
-    BlockIo, EngineChoice, Keeper, OpenError, Opening, Saved, TargetHandle, reserve, writable_bytes,
-};
+use crate::block_io::{BlockIo, Keeper, OpenError, Opening, Saved, TargetHandle, reserve, writable_bytes};
 use crate::hold::{self, Point};
 use crate::usage::{Holder, Occupied, occupied};
 
@@ -296,15 +294,8 @@ impl Session {
 
     fn restored(&self, saved: Saved, keeper: &mut dyn Keeper) -> Restore {
         let bytes = saved.size_bytes();
-        let opening = Opening {
-            engine: EngineChoice::Pread,
-            write: true,
-            flush_all: false,
-            seed: 0,
-            // Nothing stops a restore.
-            stop: Arc::default(),
-        };
-        let done = match self.target.open(&self.called, &opening) {
+        // Nothing stops a restore.
+        let done = match self.target.open(&self.called, &Opening::plain(true, &Arc::default())) {
             Ok(target) => saved.put_back(&target, keeper),
             Err(error) => {
                 let reason = error.to_string();

@@ -1,11 +1,14 @@
 //! When the driver wrote a command, without a command queue: by its time limit, by the return of the function that
 //! writes it, and by the interrupt of its answer.
 
+use std::collections::HashMap;
+
 use emmc_units::Nanos;
 
-use super::commands::Commands;
+use super::commands::{Commands, Host, Running};
 use super::table::Table;
 use crate::event::Event;
+use crate::notes::Mixer;
 use crate::request::since;
 
 impl Commands {
@@ -18,6 +21,8 @@ impl Commands {
     /// With a recorded time limit it was written after that. What the driver does in between is the same for every
     /// command, so that the shortest time to an answer bounds all of them: the middle of that is taken. A thread that
     /// sleeps right after keeps interrupts off for longer than an answer takes: such an interrupt bounds nothing.
+    /// If the write is recorded (`written`), only that shortest time is kept: it bounds the way of an interrupt to its
+    /// handler.
     pub(super) fn interrupt(&mut self, event: &Event, number: u8, table: &mut Table) {
         let at = event.at;
         let Some(host) = self.hosts.get_mut(&number) else { return };
@@ -56,12 +61,7 @@ impl Commands {
 
     /// The driver has written a command: since its time limit or its start. The middle is taken.
     pub(super) fn written(&mut self, event: &Event, table: &mut Table) {
-        let by = (event.pid, event.cpu);
-        for host in self.hosts.values_mut().filter(|host| !host.queues) {
-            let [running] = &mut host.running[..] else { continue };
-            if running.by != by || running.written.is_some() || running.interrupts.is_some() {
-                continue;
-            }
+        for running in unanswered(&mut self.hosts, event).filter(|running| running.written.is_none()) {
             running.written = Some(event.at);
             let since = running.limit.unwrap_or(running.command.at);
             let open = running.of.and_then(|of| table.get(of)).and_then(|open| open.hardware.as_mut());
@@ -74,12 +74,7 @@ impl Commands {
 
     /// The driver starts a command's time limit: it writes the command next.
     pub(super) fn limit(&mut self, event: &Event, table: &mut Table) {
-        let by = (event.pid, event.cpu);
-        for host in self.hosts.values_mut().filter(|host| !host.queues) {
-            let [running] = &mut host.running[..] else { continue };
-            if running.by != by || running.limit.is_some() || running.interrupts.is_some() {
-                continue;
-            }
+        for running in unanswered(&mut self.hosts, event).filter(|running| running.limit.is_none()) {
             running.limit = Some(event.at);
             let open = running.of.and_then(|of| table.get(of)).and_then(|open| open.hardware.as_mut());
             if let Some(hardware) = open.filter(|hardware| hardware.started == running.command.at) {
@@ -88,4 +83,13 @@ impl Commands {
             }
         }
     }
+}
+
+/// The only command of a controller without a queue, before its answer, that the event's thread started there.
+fn unanswered<'a>(hosts: &'a mut HashMap<u8, Host, Mixer>, event: &Event) -> impl Iterator<Item = &'a mut Running> {
+    let by = (event.pid, event.cpu);
+    hosts.values_mut().filter(|host| !host.queues).filter_map(move |host| match &mut host.running[..] {
+        [running] if running.by == by && running.interrupts.is_none() => Some(running),
+        _ => None,
+    })
 }

@@ -74,6 +74,7 @@ pub struct Device {
     pub(super) free: Option<Nanos>,
     /// Times without a request at the driver, between two with one.
     pub idle: Idle,
+    /// Nothing if events were lost since.
     pub(super) last: Option<Last>,
 }
 

@@ -114,7 +114,9 @@ impl Header {
             chunks: number("chunks")?,
             table_checksum: u32::from_str_radix(text("table_crc32")?, 16).map_err(|_| damaged("its table_crc32"))?,
         };
-        if header.from_bytes > header.to_bytes || header.table_bytes() > TABLE_BYTES_MAX {
+        // No file of Linux is longer.
+        let is_too_far = header.to_bytes > i64::MAX as u64 - HEADER_BYTES;
+        if is_too_far || header.from_bytes > header.to_bytes || header.table_bytes() > TABLE_BYTES_MAX {
             return Err(damaged("its header names an impossible range"));
         }
         Ok(header)
@@ -177,6 +179,15 @@ mod tests {
                 let read = Header::from_bytes(&flipped);
                 assert!(read.is_err() || read == Header::from_bytes(&bytes), "byte {at} bit {bit}");
             }
+        }
+    }
+
+    #[test]
+    fn a_range_that_no_file_has_is_refused() {
+        let range = |from_bytes, to_bytes| Header::from_bytes(&Header { from_bytes, to_bytes, ..header() }.to_bytes());
+        assert!(range(0, i64::MAX as u64 - HEADER_BYTES).is_ok());
+        for (from, to) in [(0, u64::MAX), (0, i64::MAX as u64), (4096, 0)] {
+            assert!(matches!(range(from, to), Err(FormatError::Damaged(_))), "{from} to {to}");
         }
     }
 

@@ -7,7 +7,7 @@ use std::sync::atomic::AtomicBool;
 
 use anyhow::{Context as _, bail};
 use emmc_linux::bench_context::{self, Meter};
-use emmc_linux::block_io::{BlockIo, EngineChoice, Opening, TargetHandle};
+use emmc_linux::block_io::{BlockIo, Opening, TargetHandle};
 use emmc_linux::file_tree::{Folder, Scratch, may_mount};
 use emmc_linux::session::Overwritten;
 use emmc_port::{BlockTarget, FilePlace, TargetKind};
@@ -153,13 +153,7 @@ fn on_device(
     is_quiet: bool,
     stop: &Arc<AtomicBool>,
 ) -> anyhow::Result<Measured> {
-    let opening = |write| Opening {
-        engine: EngineChoice::Pread,
-        write,
-        flush_all: false,
-        seed: args.seed,
-        stop: Arc::clone(stop),
-    };
+    let opening = |write| Opening { seed: args.seed, ..Opening::plain(write, stop) };
     // From here on the name is not used again: it may now lead elsewhere.
     let mut session = real::placed(path, name, stop)?;
     let seen = real::done(session.look(&opening(false)))?.shape().clone();

@@ -170,10 +170,8 @@ pub(super) fn placed(path: &Path, name: &str, stop: &Arc<AtomicBool>) -> anyhow:
     if let Some(session) = Session::place(path, name, stop).with_context(|| name.to_owned())? {
         return Ok(session);
     }
-    let opening =
-        Opening { engine: EngineChoice::Pread, write: false, flush_all: false, seed: 0, stop: Arc::clone(stop) };
     // Its error says what is there instead.
-    match open(path, name, &opening) {
+    match open(path, name, &Opening::plain(false, stop)) {
         Err(error) => done(Err(error.into())),
         Ok(_) => Err(Refused(format!("{name}: changed while it was opened: nothing was written")).into()),
     }

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use anyhow::ensure;
-use emmc_linux::block_io::{BlockIo, EngineChoice, Keeper, Opening, Saved, TargetHandle};
+use emmc_linux::block_io::{BlockIo, Keeper, Opening, Saved, TargetHandle};
 use emmc_linux::session::{Keep, Overwritten};
 use emmc_linux::usage::Occupied;
 use emmc_port::{BlockTarget, TargetKind};
@@ -80,15 +80,8 @@ fn restored(
     is_quiet: bool,
     stop: &Arc<AtomicBool>,
 ) -> anyhow::Result<Restored> {
-    let opening = |write| Opening {
-        engine: EngineChoice::Pread,
-        write,
-        flush_all: false,
-        seed: args.seed,
-        stop: Arc::clone(stop),
-    };
     let mut session = placed(path, name, stop)?;
-    let seen = done(session.look(&opening(false)))?;
+    let seen = done(session.look(&Opening::plain(false, stop)))?;
     belongs(&saved, &seen)?;
     let is_device = seen.shape().kind == TargetKind::Device;
     drop(seen);
@@ -102,7 +95,7 @@ fn restored(
     }))?;
     stop_by_signal(stop)?;
     // The question may have taken minutes.
-    belongs(&saved, done(session.hold(&opening(true)))?)?;
+    belongs(&saved, done(session.hold(&Opening::plain(true, stop)))?)?;
     let mut keeper = BarKeeper::new(&Arc::default());
     done(session.save(range, Keep::Nowhere, &mut keeper))?;
     // The content is in the file, so that the session has nothing to keep: its work is the restore.
