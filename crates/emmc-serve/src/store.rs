@@ -24,16 +24,16 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 
 use emmc_card::card::Card;
-use emmc_card::profile::Profile;
 use emmc_units::Instant;
 use rustix::fs::FlockOperation;
 
-pub use check::{FileFinding, check, repair};
+pub use check::{FileFinding, check, repair, repair_helps};
 use checkpoint::{Checkpoint, Progress};
 pub use error::StoreError;
 use journal::{Journal, checksum};
 use load::load;
-use state::{NewState, Sample};
+use newest::Acknowledged;
+use state::{Header, NewState};
 
 /// The profile's file in a card's folder.
 const PROFILE_FILE: &str = "profile.toml";
@@ -60,9 +60,6 @@ const STEPS_IDLE: u32 = 32;
 /// Units in one piece of a state that is written at once. Unit: mapping units.
 const PIECE_UNITS: u32 = 1 << 16;
 
-/// Most samples of the contents in a state. Each costs one read from the disk at the next start.
-const SAMPLES_MAX: usize = 256;
-
 /// The purpose of opening a card.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Purpose {
@@ -80,8 +77,10 @@ pub struct Store {
     folder: PathBuf,
     /// The highest generation of a state or a journal so far.
     generation: u64,
-    /// That of the state.
-    state_generation: u64,
+    /// Of the present state.
+    header: Header,
+    /// How far the journal is acknowledged; absent: that cannot be noted, or there is no journal.
+    notes: Option<Acknowledged>,
     journal: Option<Journal>,
     journal_bytes_max: u64,
     checkpoint: Option<Checkpoint>,
@@ -104,7 +103,8 @@ impl Store {
         let lock = lock(folder)?;
         let path = folder.join(PROFILE_FILE);
         std::fs::write(&path, profile).map_err(|source| io(&path, source))?;
-        let mut store = Self::new(folder, 0, lock);
+        let header = Header { profile: Some(checksum(profile.as_bytes())), ..Header::default() };
+        let mut store = Self::new(folder, header, lock);
         store.write_state(card, now, false, true)
     }
 
@@ -114,8 +114,8 @@ impl Store {
     pub fn open(folder: &Path, purpose: Purpose) -> Result<(Self, Card, Instant), StoreError> {
         must_be_card(folder)?;
         let lock = lock(folder)?;
-        let (card, now, generation) = load(folder, purpose)?;
-        Ok((Self::new(folder, generation, lock), card, now))
+        let (card, now, header) = load(folder, purpose)?;
+        Ok((Self::new(folder, header, lock), card, now))
     }
 
     /// The card in its present state, without power, for inspection; changes to it are not saved.
@@ -127,7 +127,7 @@ impl Store {
         let mut found = load(folder, Purpose::Look);
         for _ in 0..3 {
             let is_newest = |generation| state::generation_of(&folder.join(STATE_FILE)) == Some(generation);
-            if found.as_ref().is_ok_and(|(.., generation)| is_newest(*generation)) {
+            if found.as_ref().is_ok_and(|(.., header)| is_newest(header.generation)) {
                 break;
             }
             found = load(folder, Purpose::Look);
@@ -135,12 +135,13 @@ impl Store {
         found.map(|(card, now, _)| (card, now))
     }
 
-    fn new(folder: &Path, generation: u64, lock: File) -> Self {
+    fn new(folder: &Path, header: Header, lock: File) -> Self {
         Self {
             folder: folder.into(),
             // There may be a journal of the next one.
-            generation: generation + 1,
-            state_generation: generation,
+            generation: header.generation + 1,
+            header,
+            notes: None,
             journal: None,
             journal_bytes_max: JOURNAL_BYTES_MAX,
             checkpoint: None,
@@ -199,6 +200,9 @@ impl Store {
         let data = self.folder.join(DATA_FILE);
         card.settle_contents().map_err(|what| StoreError::Contents { path: data, what })?;
         journal.settle().map_err(|source| StoreError::Io { path: self.folder.join(JOURNAL_FILE), source })?;
+        if let Some(notes) = &self.notes {
+            notes.note(journal.generation(), journal.size_bytes());
+        }
         card.changes_are_kept();
         let is_long = journal.size_bytes() > self.journal_bytes_max;
         if is_long || self.has_steps() {
@@ -247,7 +251,7 @@ impl Store {
             let (going, progress) = checkpoint.step(&self.folder, journal, card)?;
             self.checkpoint = going;
             if let Progress::Done(generation) = progress {
-                (self.state_generation, self.journal_bytes_max) = (generation, JOURNAL_BYTES_MAX);
+                (self.header.generation, self.journal_bytes_max) = (generation, JOURNAL_BYTES_MAX);
                 self.tidies = true;
             }
         } else if self.tidies {
@@ -258,12 +262,12 @@ impl Store {
             journal.go_on_in(next, &new, &name, &earlier)?;
             self.generation = self.generation.max(journal.generation());
             self.begins = true;
-        } else if journal.generation() == self.state_generation && !self.begins {
+        } else if journal.generation() == self.header.generation && !self.begins {
             self.next_journal = Some(Journal::start(&self.folder.join(NEW_JOURNAL_FILE), journal.generation() + 1)?);
         } else {
             // Without `begins` a checkpoint has failed since, and the journal goes on as it is.
             self.begins = false;
-            self.checkpoint = Some(Checkpoint::begin(&self.folder, journal, card, now)?);
+            self.checkpoint = Some(Checkpoint::begin(&self.folder, journal, self.header, card, now)?);
         }
         Ok(())
     }
@@ -282,6 +286,7 @@ impl Store {
         }
         std::fs::rename(&new, &path).map_err(|source| StoreError::Io { path, source })?;
         self.journal = Some(journal);
+        self.notes = Acknowledged::open(&self.folder);
         self.remove(EARLIER_JOURNAL_FILE)
     }
 
@@ -329,14 +334,12 @@ impl Store {
     fn write_state(&mut self, card: &Card, now: Instant, follow: bool, forces: bool) -> Result<(), StoreError> {
         let (new, path) = (self.folder.join(NEW_STATE_FILE), self.folder.join(STATE_FILE));
         let generation = self.generation + 1;
+        let header = Header { generation, start: 0, follow: Some(follow), ..self.header };
         let whole = || {
-            let mut state = NewState::create(&new, generation, (0, follow), &card.to_outline(now))?;
+            let mut state = NewState::create(&new, header, &card.to_outline(now))?;
             let mut next = 0;
             while next < card.blocks_to_store() {
                 next = checkpoint::add_piece(&mut state, card, next, PIECE_UNITS, 0)?;
-            }
-            if !follow {
-                state.add_samples(&samples(card))?;
             }
             state.place(&path, forces)
         };
@@ -345,16 +348,10 @@ impl Store {
             let _ = std::fs::remove_file(&new);
             return Err(StoreError::Io { path, source });
         }
-        (self.generation, self.state_generation) = (generation, generation);
+        (self.generation, self.header) = (generation, header);
         newest::note(&self.folder, generation);
         Ok(())
     }
-}
-
-/// Samples of a card's contents: slots, each with the checksum of its bytes.
-fn samples(card: &Card) -> Vec<Sample> {
-    let found = card.contents_sample(SAMPLES_MAX);
-    found.into_iter().map(|(slot, bytes)| (slot, checksum(bytes))).collect()
 }
 
 /// Everything in the folder that a card's files may be is a file: opening anything else could wait for ever.

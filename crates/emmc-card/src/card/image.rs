@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 use super::Card;
 use super::legality::Phase;
 use crate::device::{Area, Device, DeviceImage, DeviceOptions, DeviceState, ImageError};
-use crate::nand::Payload;
+use crate::nand::{ContentsCheck, Payload};
 use crate::profile::Profile;
 
 /// First bytes of an image; the number changes with the format.
@@ -175,10 +175,15 @@ impl Card {
         self.device.nand().payload_end()
     }
 
-    /// Some of the bytes in the payload, each unit with its slot: at most `most`, spread evenly over the flash, and the
-    /// same ones for the same state.
-    pub fn contents_sample(&self, most: usize) -> Vec<(u32, &[u8])> {
-        self.device.nand().payload_sample(most)
+    /// Compares the bytes in the payload with the checksums that were recorded with them: at most `most` units, spread
+    /// evenly over the flash, or all.
+    pub fn check_contents(&self, most: Option<usize>) -> ContentsCheck {
+        self.device.nand().check_contents(most)
+    }
+
+    /// Whether all units in the payload have checksums. No content is read.
+    pub fn contents_have_sums(&self) -> bool {
+        self.device.nand().has_all_sums()
     }
 
     /// Releases unused space of the payload.

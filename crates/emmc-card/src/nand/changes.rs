@@ -9,10 +9,11 @@ use std::collections::BTreeSet;
 
 use emmc_units::Instant;
 
+use super::content::Content;
 use super::image::WholeBlock;
 use super::landing::Landing;
 use super::page_store::{PageState, PageStore, page_index};
-use super::payload::Content;
+use super::payload::Slots;
 use super::{CellMode, Geometry, NO_UNIT, Nand};
 
 const PROGRAM: u8 = 1;
@@ -24,6 +25,8 @@ const SESSION: u8 = 6;
 const BLOCK: u8 = 7;
 const FORGET: u8 = 8;
 const AGE: u8 = 9;
+/// As [`PROGRAM`], and then the checksum of each content that has a slot.
+const SUMMED_PROGRAM: u8 = 10;
 
 /// Records that were not taken yet.
 #[derive(Clone, Debug, Default)]
@@ -45,8 +48,14 @@ impl Changes {
         self.bytes.extend_from_slice(&number.to_le_bytes());
     }
 
-    fn program(&mut self, block: u32, page: u32, order: u64, units: &[u32], contents: Option<&[Content]>) {
-        self.start(PROGRAM, block);
+    fn program(
+        &mut self,
+        (block, page, order): (u32, u32, u64),
+        units: &[u32],
+        contents: Option<&[Content]>,
+        slots: Option<&Slots>,
+    ) {
+        self.start(if slots.is_some() { SUMMED_PROGRAM } else { PROGRAM }, block);
         self.number(page);
         self.bytes.extend_from_slice(&order.to_le_bytes());
         self.number(units.len() as u32);
@@ -54,6 +63,10 @@ impl Changes {
         match contents {
             Some(contents) => contents.iter().for_each(|content| self.number(content.0)),
             None => units.iter().for_each(|_| self.number(Content::NONE.0)),
+        }
+        if let Some(slots) = slots {
+            let with_slot = contents.unwrap_or_default().iter().filter(|content| content.slot().is_some());
+            with_slot.for_each(|content| self.number(slots.sum(*content)));
         }
     }
 
@@ -129,7 +142,11 @@ impl PageStore {
         let order = self.orders[page_index(geometry, block, page)];
         match self.records.get(&(block, page)) {
             Some(record) => changes.record(block, page, order, record),
-            None => changes.program(block, page, order, units, self.page_contents(geometry, block, page)),
+            None => {
+                let slots = self.slots.as_ref().filter(|slots| slots.is_outside());
+                let contents = self.page_contents(geometry, block, page);
+                changes.program((block, page, order), units, contents, slots);
+            }
         }
         self.changes = Some(changes);
     }
@@ -160,7 +177,13 @@ impl Nand {
     /// Appends the record of a whole block in its present state.
     pub(crate) fn record_block(&self, block: u32, out: &mut Vec<u8>) {
         // Plain numbers are written to memory, which cannot fail.
-        let bytes = postcard::to_allocvec(&self.whole_block(block)).unwrap_or_default();
+        let mut bytes = postcard::to_allocvec(&self.whole_block(block)).unwrap_or_default();
+        let contents = self.store.as_deref().and_then(|store| Some((store, store.contents[block as usize].as_ref()?)));
+        if let Some((store, contents)) = contents {
+            let programmed = self.spare(block).len();
+            let sums = store.sums_of(&contents[..programmed]);
+            sums.iter().for_each(|sum| bytes.extend_from_slice(&sum.to_le_bytes()));
+        }
         out.push(BLOCK);
         out.extend_from_slice(&block.to_le_bytes());
         out.extend_from_slice(&(bytes.len() as u32).to_le_bytes());
@@ -192,21 +215,6 @@ impl Nand {
         if let Some(slots) = self.store.as_deref_mut().and_then(|store| store.slots.as_mut()) {
             slots.end_landing(landing);
         }
-    }
-
-    /// Bytes in the payload, each with its slot: of some blocks, spread evenly over those that hold any.
-    pub(crate) fn payload_sample(&self, most: usize) -> Vec<(u32, &[u8])> {
-        let geometry = &self.geometry;
-        let units = |block: u32| geometry.first_unit(block, 0)..geometry.first_unit(block, self.block(block).next_page);
-        let in_use: Vec<u32> = (0..self.blocks.len() as u32).filter(|&block| self.block(block).next_page > 0).collect();
-        let chosen = in_use.iter().step_by(in_use.len().div_ceil(most.max(1)).max(1));
-        let of_block = |block: u32| {
-            units(block).find_map(|unit| {
-                let content = self.content_of(unit);
-                Some((content.slot()?, self.bytes_of(content)?))
-            })
-        };
-        chosen.filter_map(|&block| of_block(block)).collect()
     }
 
     /// End of the used payload slots.
@@ -241,7 +249,7 @@ impl Nand {
         }
         let index = block as usize;
         match tag {
-            PROGRAM => self.replay_program(block, &mut rest)?,
+            PROGRAM | SUMMED_PROGRAM => self.replay_program(block, tag == SUMMED_PROGRAM, &mut rest)?,
             RECORD => {
                 let (page, order, length) = (rest.number()?, rest.long()?, rest.number()?);
                 let record = rest.take(length as usize)?;
@@ -279,17 +287,23 @@ impl Nand {
             }
             BLOCK => {
                 let length = rest.number()?;
-                let whole: WholeBlock = postcard::from_bytes(rest.take(length as usize)?).ok()?;
+                let (whole, sums) = postcard::take_from_bytes::<WholeBlock>(rest.take(length as usize)?).ok()?;
                 self.wipe(block)?;
                 self.set_block(block, &whole).then_some(())?;
-                self.store.as_deref_mut()?.missing.remove(&block);
+                let store = self.store.as_deref_mut()?;
+                store.missing.remove(&block);
+                if !sums.is_empty() {
+                    let sums: Vec<u32> = sums.chunks(4).map(|sum| Rest(sum).number()).collect::<Option<_>>()?;
+                    let contents = store.contents[index].clone()?;
+                    store.set_sums(&self.geometry, &contents, &sums).then_some(())?;
+                }
             }
             _ => return None,
         }
         Some(rest.0)
     }
 
-    fn replay_program(&mut self, block: u32, rest: &mut Rest<'_>) -> Option<()> {
+    fn replay_program(&mut self, block: u32, has_sums: bool, rest: &mut Rest<'_>) -> Option<()> {
         let (page, order, count) = (rest.number()?, rest.long()?, rest.number()?);
         if count != self.geometry.units_per_page {
             return None;
@@ -300,11 +314,18 @@ impl Nand {
             self.spare[first + index] = rest.number()?;
         }
         let store = self.store.as_deref_mut()?;
+        let mut contents = Vec::with_capacity(count as usize);
         for index in 0..count as usize {
             let content = Content(rest.number()?);
             if content != Content::NONE {
                 store.put_unit(&self.geometry, block, page, index, content);
             }
+            contents.push(content);
+        }
+        if has_sums {
+            let with_slot = contents.iter().filter(|content| content.slot().is_some());
+            let sums: Vec<u32> = with_slot.map(|_| rest.number()).collect::<Option<_>>()?;
+            store.set_sums(&self.geometry, &contents, &sums).then_some(())?;
         }
         Some(())
     }

@@ -7,8 +7,9 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+use super::content::Content;
 use super::page_store::{NO_STAMP, PageState, PageStore, page_index};
-use super::payload::{Content, Payload, Slots};
+use super::payload::{Payload, Slots};
 use super::{Block, BlockHealth, CellMode, Counters, NO_UNIT, Nand, StoredContent};
 use emmc_units::Rng;
 
@@ -147,7 +148,10 @@ impl Nand {
         let unit_bytes = self.geometry.unit_bytes;
         let Some(store) = self.store.as_deref_mut() else { return true };
         if let Some(payload) = payload {
-            store.slots = Some(Slots::outside(unit_bytes, payload));
+            let sums = store.slots.take().map(|slots| slots.sums).unwrap_or_default();
+            let mut slots = Slots::outside(unit_bytes, payload);
+            slots.sums = sums;
+            store.slots = Some(slots);
         }
         let contents = store.contents.iter().flatten().flat_map(|contents| contents.iter().copied());
         let slots = store.slots.as_mut();
@@ -226,7 +230,7 @@ impl Nand {
 }
 
 /// The largest number of slots in use: one for each unit, and those that a cut of an erase in progress may restore.
-fn slots_max(geometry: &super::Geometry) -> u64 {
+pub(super) fn slots_max(geometry: &super::Geometry) -> u64 {
     2 * u64::from(geometry.blocks) * u64::from(geometry.units_per_block())
 }
 

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use emmc_units::Instant;
 
+use super::content::Content;
 use super::page_store::{Contents, PageState};
-use super::payload::Content;
 use super::{Block, Geometry};
 
 /// The largest number of remembered operations if no caller reports the time ([`super::Nand::passed`]): far more than

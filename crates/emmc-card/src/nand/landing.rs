@@ -111,7 +111,8 @@ impl Slots {
 mod tests {
     use std::sync::{Arc, Mutex};
 
-    use super::super::payload::{Content, Payload};
+    use super::super::content::Content;
+    use super::super::payload::Payload;
     use super::*;
 
     const UNIT: usize = 16;

@@ -9,6 +9,7 @@
 mod age;
 mod cell;
 mod changes;
+mod content;
 mod copy;
 mod failures;
 mod fault;
@@ -24,6 +25,7 @@ mod power;
 mod preset;
 mod scan;
 mod state;
+mod sums;
 #[cfg(test)]
 mod tests;
 mod timing;
@@ -31,15 +33,16 @@ mod timing;
 use emmc_units::{Instant, Rng};
 
 pub use cell::CellMode;
+pub(crate) use content::Content;
 pub(crate) use copy::{PageCopy, copy_few};
 pub use fault::FaultPlan;
 pub use geometry::Geometry;
 pub(crate) use image::{BytesAre, NandImage};
 pub use landing::{Landing, LandingMemory};
-pub(crate) use payload::Content;
 pub use payload::Payload;
 pub use scan::{FoundBlock, FoundPage, PageScan, Soundness, Survey, session_of};
 pub use state::{Block, BlockHealth, Counters, NO_UNIT, NandError, StoredContent};
+pub use sums::ContentsCheck;
 
 use crate::profile::NandConfig;
 use failures::Failing;

@@ -4,8 +4,9 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use super::changes::Changes;
+use super::content::Content;
 use super::journal::{BlockImage, Entry};
-use super::payload::{Content, Slots};
+use super::payload::Slots;
 use super::{Geometry, StoredContent};
 
 /// Bits of an sequence number that count programs inside one session; those above count sessions.
@@ -145,6 +146,25 @@ impl PageStore {
         let first = (page * geometry.units_per_page) as usize;
         let contents = self.contents[block as usize].as_ref()?;
         Some(&contents[first..first + geometry.units_per_page as usize])
+    }
+
+    /// The checksums of contents that have slots of the edge, in their sequence; empty: the edge has none.
+    pub(super) fn sums_of(&self, contents: &[Content]) -> Vec<u32> {
+        let Some(slots) = self.slots.as_ref().filter(|slots| slots.is_outside()) else { return Vec::new() };
+        contents.iter().filter(|content| content.slot().is_some()).map(|content| slots.sum(*content)).collect()
+    }
+
+    /// The checksums of contents as [`PageStore::sums_of`] gave them. `false`: there are more or fewer, or a slot that
+    /// cannot be.
+    pub(super) fn set_sums(&mut self, geometry: &Geometry, contents: &[Content], sums: &[u32]) -> bool {
+        let Some(slots) = &mut self.slots else { return true };
+        let with_slot: Vec<u32> = contents.iter().filter_map(|content| content.slot()).collect();
+        let fits = with_slot.len() == sums.len()
+            && with_slot.iter().all(|slot| u64::from(*slot) < super::image::slots_max(geometry));
+        if fits {
+            with_slot.iter().zip(sums).for_each(|(slot, sum)| slots.sums.set(*slot, *sum));
+        }
+        fits
     }
 
     /// A page is as if it had never been programmed.

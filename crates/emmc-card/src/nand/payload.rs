@@ -6,9 +6,12 @@
 
 use std::fmt::Debug;
 use std::ops::Range;
+use std::sync::OnceLock;
 
+use super::content::Content;
 use super::free_slots::{FreeSlots, GROUP};
 use super::landing::{InUse, LandingMemory};
+use super::sums::{Sums, lost_pattern};
 
 /// Slots of bytes, one unit each.
 pub trait Payload: Debug + Send {
@@ -77,22 +80,6 @@ impl Payload for InMemory {
     }
 }
 
-/// What a unit's bytes are, as one number.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Content(pub(super) u32);
-
-impl Content {
-    /// It was programmed without bytes, or not at all.
-    pub(crate) const NONE: Self = Self(0);
-    /// All of it is zero.
-    pub(super) const ZEROS: Self = Self(1);
-    const FIRST: u32 = 2;
-
-    pub(super) fn slot(self) -> Option<u32> {
-        self.0.checked_sub(Self::FIRST)
-    }
-}
-
 /// The slots and their owners.
 #[derive(Debug)]
 pub(super) struct Slots {
@@ -113,6 +100,10 @@ pub(super) struct Slots {
     pub(super) landings: Vec<InUse>,
     /// Slots of a run that are taken next, in sequence.
     pub(super) run: Range<u32>,
+    /// Of slots of the edge.
+    pub(super) sums: Sums,
+    /// What stands for a lost unit, once there is one.
+    lost: OnceLock<Box<[u8]>>,
 }
 
 impl Slots {
@@ -129,6 +120,8 @@ impl Slots {
             tidied: None,
             landings: Vec::new(),
             run: 0..0,
+            sums: Sums::default(),
+            lost: OnceLock::new(),
         }
     }
 
@@ -150,6 +143,7 @@ impl Slots {
             return false;
         }
         self.next = used.last().map_or(0, |last| last + 1);
+        self.sums.distrust(used.iter().copied());
         self.free = FreeSlots::default();
         let mut used = used.into_iter().peekable();
         (0..self.next).filter(|slot| used.next_if_eq(slot).is_none()).for_each(|slot| self.free.give(slot));
@@ -162,6 +156,9 @@ impl Slots {
         if *bytes == *self.zeros {
             return Content::ZEROS;
         }
+        if self.found_lost() == Some(bytes) {
+            return Content::LOST;
+        }
         let slot = self.landed(bytes).unwrap_or_else(|| {
             let slot = self.take();
             self.payload.put(slot, bytes);
@@ -172,6 +169,7 @@ impl Slots {
                 put_at.resize(slot as usize + 1, 0);
             }
             put_at[slot as usize] = self.records;
+            self.sums.set(slot, Sums::of(bytes));
         }
         Content(slot + Content::FIRST)
     }
@@ -195,12 +193,35 @@ impl Slots {
         }
     }
 
+    /// The checksum of a content with a slot of the edge; 0: none is known.
+    pub(super) fn sum(&self, content: Content) -> u32 {
+        content.slot().map_or(0, |slot| self.sums.get(slot))
+    }
+
     pub(super) fn get(&self, content: Content) -> Option<&[u8]> {
         match content {
             Content::NONE => None,
             Content::ZEROS => Some(&self.zeros),
-            _ => content.slot().map(|slot| self.payload.get(slot)),
+            Content::LOST => Some(self.lost()),
+            _ => content.slot().map(|slot| self.get_slot(slot)),
         }
+    }
+
+    #[inline]
+    fn get_slot(&self, slot: u32) -> &[u8] {
+        let bytes = self.payload.get(slot);
+        if self.sums.is_done() || self.sums.check(slot, bytes) { bytes } else { self.lost() }
+    }
+
+    #[cold]
+    fn lost(&self) -> &[u8] {
+        self.lost.get_or_init(|| lost_pattern(self.zeros.len()))
+    }
+
+    /// What stands for lost units, if any was read.
+    #[inline]
+    pub(super) fn found_lost(&self) -> Option<&[u8]> {
+        self.lost.get().map(AsRef::as_ref)
     }
 
     /// The bytes are read soon.
@@ -296,6 +317,8 @@ impl Clone for Slots {
             tidied: None,
             landings: Vec::new(),
             run: 0..0,
+            sums: self.sums.clone(),
+            lost: self.lost.clone(),
         }
     }
 }

@@ -4,11 +4,11 @@ use std::fs::File;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use super::journal::Found;
-use super::state::FoundState;
+use super::journal::{Found, checksum};
+use super::state::{FoundState, Header};
 use super::{
-    DATA_FILE, EARLIER_JOURNAL_FILE, JOURNAL_FILE, NEW_JOURNAL_FILE, NEW_STATE_FILE, PROFILE_FILE, Profile, Purpose,
-    STATE_FILE, Store, StoreError, io, load, lock, must_be_card, newest,
+    DATA_FILE, EARLIER_JOURNAL_FILE, JOURNAL_FILE, NEW_JOURNAL_FILE, NEW_STATE_FILE, PROFILE_FILE, Purpose, STATE_FILE,
+    Store, StoreError, io, load, lock, must_be_card, newest,
 };
 
 /// What was found of one file.
@@ -37,35 +37,91 @@ impl FileFinding {
 /// Errors: no card; the system's.
 pub fn check(folder: &Path) -> Result<Vec<FileFinding>, StoreError> {
     must_be_card(folder)?;
-    let mut found = vec![profile(folder)?];
     let path = folder.join(STATE_FILE);
     let state = FoundState::parse(std::fs::read(&path).map_err(|source| io(&path, source))?);
+    let mut found = vec![profile(folder, state.as_ref().ok())?];
     found.push(match &state {
         Ok(state) => {
-            let records = match state.follow {
+            let records = match state.header.follow {
                 Some(true) => "; records follow",
                 Some(false) => "; complete",
                 None => "; of an earlier build",
             };
             let pieces = state.pieces().count();
-            FileFinding::whole(STATE_FILE, format!("generation {}, {pieces} pieces{records}", state.generation))
+            FileFinding::whole(STATE_FILE, format!("generation {}, {pieces} pieces{records}", state.header.generation))
         }
         Err(expected) => FileFinding::damaged(STATE_FILE, format!("expected {expected}")),
     });
     for file in [EARLIER_JOURNAL_FILE, JOURNAL_FILE] {
         found.extend(journal(folder, file, state.as_ref().ok())?);
     }
+    found.extend(contents(folder));
     found.push(card(folder));
     Ok(found)
 }
 
-fn profile(folder: &Path) -> Result<FileFinding, StoreError> {
-    let path = folder.join(PROFILE_FILE);
-    let text = std::fs::read_to_string(&path).map_err(|source| io(&path, source))?;
-    Ok(match Profile::from_toml(&text) {
-        Ok(profile) => FileFinding::whole(PROFILE_FILE, profile.name),
-        Err(error) => FileFinding::damaged(PROFILE_FILE, error.to_string()),
+/// Whether [`repair`] makes a card of this folder that can be used.
+pub fn repair_helps(folder: &Path) -> bool {
+    // With the records before any damage.
+    let journals = |generation: u64| {
+        let read = |file: &'static str, of: u64| {
+            let found = Found::read(&folder.join(file)).ok().flatten();
+            found.filter(|found| found.generation() == of).map(|found| (file, found))
+        };
+        match read(EARLIER_JOURNAL_FILE, generation) {
+            Some(earlier) => [Some(earlier), read(JOURNAL_FILE, generation + 1)],
+            None => [read(JOURNAL_FILE, generation), None],
+        }
+    };
+    let helps = || {
+        let state = FoundState::parse(std::fs::read(folder.join(STATE_FILE)).ok()?).ok()?;
+        let (text, profile) = load::profile(folder).ok()?;
+        let (card, _) = load::card(folder, profile, Purpose::Look, &state, &journals(state.header.generation)).ok()?;
+        let is_short = load::missing_contents(&folder.join(DATA_FILE), &card).is_some();
+        let needs_header = is_short
+            || load::other_profile(&state, &text).is_some()
+            || !state.header.accepts && load::other_contents(&card).is_some();
+        let is_hopeless = is_short && !card.contents_have_sums() || needs_header && state.header.profile.is_none();
+        (!is_hopeless && (needs_header || Store::look(folder).is_err())).then_some(())
+    };
+    must_be_card(folder).is_ok() && helps().is_some()
+}
+
+fn profile(folder: &Path, state: Option<&FoundState>) -> Result<FileFinding, StoreError> {
+    Ok(match load::profile(folder) {
+        Ok((text, profile)) => match state.and_then(|state| load::other_profile(state, &text)) {
+            Some(expected) => FileFinding::damaged(PROFILE_FILE, format!("expected {expected}")),
+            None => FileFinding::whole(PROFILE_FILE, profile.name),
+        },
+        Err(StoreError::Profile { source, .. }) => FileFinding::damaged(PROFILE_FILE, source.to_string()),
+        Err(error) => return Err(error),
     })
+}
+
+/// All contents, compared with their checksums; `None`: there are none, or the card is another finding.
+fn contents(folder: &Path) -> Option<FileFinding> {
+    if !folder.join(DATA_FILE).exists() {
+        return None;
+    }
+    let whole = |what: &str| Some(FileFinding::whole(DATA_FILE, what));
+    let Ok(_lock) = lock(folder) else { return whole("not compared: the folder is in use, or cannot be written") };
+    let (card, _) = Store::look(folder).ok()?;
+    let found = card.check_contents(None);
+    let without = match found.without {
+        0 => String::new(),
+        units => format!("; {units} units of an earlier build have none"),
+    };
+    let Some(first) = found.wrong.first() else {
+        return whole(&format!("{} units agree with their checksums{without}", found.compared));
+    };
+    let at = u64::from(*first) * u64::from(card.device().profile().ftl.unit_bytes);
+    let wrong = found.wrong.len();
+    let what = format!(
+        "{wrong} of {} units do not agree with their checksums, the first at byte {at}: reading them is an \
+         uncorrectable error of the card{without}",
+        found.compared
+    );
+    Some(FileFinding::damaged(DATA_FILE, what))
 }
 
 fn journal(folder: &Path, file: &'static str, state: Option<&FoundState>) -> Result<Option<FileFinding>, StoreError> {
@@ -79,7 +135,7 @@ fn journal(folder: &Path, file: &'static str, state: Option<&FoundState>) -> Res
     let (records, of) = (found.records().len(), found.generation());
     Ok(Some(match (found.damage(), state) {
         // Part of the state; a later start removes it.
-        (_, Some(state)) if of < state.generation => {
+        (_, Some(state)) if of < state.header.generation => {
             FileFinding::whole(file, format!("of generation {of}, which the state contains: not needed"))
         }
         (Some(damage), _) => FileFinding::damaged(file, format!("{records} records, and then expected {damage}")),
@@ -107,9 +163,12 @@ fn card(folder: &Path) -> FileFinding {
 }
 
 /// Goes on with what is whole: records from the first damaged one on are set aside (`NAME.damaged`), and a state whose
-/// records are missing, or that is older than one before, is taken as it is. Returns what was done, in words.
+/// records are missing, or that is older than one before, is taken as it is. Contents of another card or another time
+/// are taken, too: units that do not agree with their checksums are read as uncorrectable. Returns what was done, in
+/// words.
 ///
-/// Errors: no card, in use, the system's; a damaged state, which nothing replaces.
+/// Errors: no card, in use, the system's; a damaged state or profile, which nothing replaces; missing contents without
+/// checksums.
 pub fn repair(folder: &Path) -> Result<Vec<String>, StoreError> {
     must_be_card(folder)?;
     let path = folder.join(STATE_FILE);
@@ -117,35 +176,35 @@ pub fn repair(folder: &Path) -> Result<Vec<String>, StoreError> {
     let bytes = std::fs::read(&path).map_err(|source| io(&path, source))?;
     let state = FoundState::parse(bytes).map_err(|expected| StoreError::Damaged { path: path.clone(), expected })?;
     let mut done = Vec::new();
-    if let Ok((state, journals)) = load::found(folder) {
-        let (card, _) = load::card(folder, Purpose::Look, &state, &journals)?;
-        if load::other_content(&state, &journals, &card).is_some() {
-            write_whole(folder, STATE_FILE, &state.without_samples())?;
-            done.push(format!("{DATA_FILE}: taken as it is, with contents that are not those of {STATE_FILE}"));
-        }
+    if load::found(folder).is_ok() {
+        take_profile_and_contents(folder, &mut done)?;
         return Ok(done);
     }
+    // Refused before anything is changed.
+    load::profile(folder)?;
     let read = |file: &str, generation: u64| {
         let path = folder.join(file);
         let found = Found::read(&path).map_err(|source| io(&path, source))?;
         Ok(found.filter(|found| found.generation() == generation))
     };
     // Each step leaves a folder that is refused until the last one, so a repair that was killed can be repeated.
-    let (first, second) = match read(EARLIER_JOURNAL_FILE, state.generation)? {
+    let generation = state.header.generation;
+    let (first, second) = match read(EARLIER_JOURNAL_FILE, generation)? {
         Some(earlier) => ((EARLIER_JOURNAL_FILE, Some(earlier)), Some(JOURNAL_FILE)),
-        None => ((JOURNAL_FILE, read(JOURNAL_FILE, state.generation)?), None),
+        None => ((JOURNAL_FILE, read(JOURNAL_FILE, generation)?), None),
     };
     let (file, Some(found)) = first else {
         for file in [EARLIER_JOURNAL_FILE, JOURNAL_FILE] {
-            if state.follow == Some(true) && folder.join(file).exists() {
+            if state.header.follow == Some(true) && folder.join(file).exists() {
                 set_aside(folder, file, &mut done)?;
             }
         }
         take_state(folder, &state, &mut done)?;
+        take_profile_and_contents(folder, &mut done)?;
         return Ok(done);
     };
     if let Some(later) = second {
-        let goes_on = read(later, state.generation + 1)?;
+        let goes_on = read(later, generation + 1)?;
         let goes_on = goes_on.filter(|_| found.damage().is_none() && found.cut_at().is_none());
         match goes_on {
             // Only its end is damaged.
@@ -168,22 +227,75 @@ pub fn repair(folder: &Path) -> Result<Vec<String>, StoreError> {
         cut(folder, file, damage.at, found.records().len(), &mut done)?;
     }
     take_state(folder, &state, &mut done)?;
+    take_profile_and_contents(folder, &mut done)?;
     Ok(done)
+}
+
+/// Takes a profile and contents as they are, where they are not those that the state was stored with.
+fn take_profile_and_contents(folder: &Path, done: &mut Vec<String>) -> Result<(), StoreError> {
+    let (state, journals) = load::found(folder)?;
+    let (text, profile) = load::profile(folder)?;
+    let (card, _) = load::card(folder, profile, Purpose::Look, &state, &journals)?;
+    let mut header = state.header;
+    if load::other_profile(&state, &text).is_some() {
+        header.profile = Some(checksum(text.as_bytes()));
+        done.push(format!("{PROFILE_FILE}: taken as it is, although {STATE_FILE} was stored with another text"));
+    }
+    let path = folder.join(DATA_FILE);
+    let missing = load::missing_contents(&path, &card);
+    if let Some((size, needed)) = missing {
+        if !card.contents_have_sums() {
+            let expected = format!(
+                "at least {needed} bytes, found {size}; some units have no checksums, by which \
+                 those that are missing would be known"
+            );
+            return Err(StoreError::Damaged { path, expected });
+        }
+        let grown = File::options().write(true).open(&path).and_then(|file| file.set_len(needed));
+        grown.map_err(|source| io(&path, source))?;
+        done.push(format!("{DATA_FILE}: {} missing bytes at its end are errors of the card now", needed - size));
+    }
+    if !header.accepts && (missing.is_some() || load::other_contents(&card).is_some()) {
+        header.accepts = true;
+        done.push(format!("{DATA_FILE}: taken as it is; units that {STATE_FILE} does not know are errors of the card"));
+    }
+    if header != state.header {
+        if let Some(changed) = state.with_header(header) {
+            write_whole(folder, STATE_FILE, &changed)?;
+        }
+    }
+    Ok(())
 }
 
 /// Takes a state as it is: without records that are missing, and as the newest.
 fn take_state(folder: &Path, state: &FoundState, done: &mut Vec<String>) -> Result<(), StoreError> {
     let has_records = [EARLIER_JOURNAL_FILE, JOURNAL_FILE, NEW_JOURNAL_FILE].iter().any(|file| {
         let found = Found::read(&folder.join(file)).ok().flatten();
-        found.is_some_and(|found| found.generation() == state.generation)
+        found.is_some_and(|found| found.generation() == state.header.generation)
     });
-    if state.follow == Some(true) && !has_records {
-        write_whole(folder, STATE_FILE, &state.without_records())?;
-        done.push(format!("{STATE_FILE}: taken without the records that followed it"));
+    let Header { generation, follow, .. } = state.header;
+    if follow == Some(true) && !has_records {
+        if let Some(alone) = state.with_header(Header { follow: Some(false), ..state.header }) {
+            write_whole(folder, STATE_FILE, &alone)?;
+            done.push(format!("{STATE_FILE}: taken without the records that followed it"));
+        }
     }
-    if state.generation < newest::noted(folder) {
-        newest::note(folder, state.generation);
-        done.push(format!("{STATE_FILE}: generation {} is taken for the newest", state.generation));
+    let noted = newest::noted(folder);
+    if generation < noted.generation {
+        newest::note(folder, generation);
+        done.push(format!("{STATE_FILE}: generation {generation} is taken for the newest"));
+    }
+    for file in [EARLIER_JOURNAL_FILE, JOURNAL_FILE] {
+        let Some(found) = Found::read(&folder.join(file)).map_err(|source| io(&folder.join(file), source))? else {
+            continue;
+        };
+        if found.missing_end(noted.acknowledged(found.generation())).is_some() {
+            newest::forget_journals(folder);
+            // What was cut off above is reported there.
+            if !done.iter().any(|line| line.starts_with(&format!("{file}: kept"))) {
+                done.push(format!("{file}: taken without the records that are missing at its end"));
+            }
+        }
     }
     Ok(())
 }

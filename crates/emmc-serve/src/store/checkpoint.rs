@@ -17,7 +17,7 @@ use emmc_units::Instant;
 
 use super::journal::Journal;
 use super::newest;
-use super::state::NewState;
+use super::state::{Header, NewState};
 use super::{EARLIER_JOURNAL_FILE, NEW_STATE_FILE, STATE_FILE};
 
 /// Units in one piece, if blocks are smaller: some tens of microseconds of work. Unit: mapping units.
@@ -42,13 +42,21 @@ pub(super) enum Progress {
 }
 
 impl Checkpoint {
-    /// Begins the state of the journal's generation.
+    /// Begins the state of the journal's generation; the rest of its header is that of the state before.
     ///
     /// Errors: the system's.
-    pub(super) fn begin(folder: &Path, journal: &Journal, card: &Card, now: Instant) -> std::io::Result<Self> {
+    pub(super) fn begin(
+        folder: &Path,
+        journal: &Journal,
+        before: Header,
+        card: &Card,
+        now: Instant,
+    ) -> std::io::Result<Self> {
         let outline = card.to_outline(now);
         let path = folder.join(NEW_STATE_FILE);
-        let state = NewState::create(&path, journal.generation(), (journal.size_bytes(), true), &outline)?;
+        let (generation, start) = (journal.generation(), journal.size_bytes());
+        let header = Header { generation, start, follow: Some(true), ..before };
+        let state = NewState::create(&path, header, &outline)?;
         Ok(Self::Writing { state, next: 0 })
     }
 

@@ -171,7 +171,7 @@ fn map(file: &File, length: usize, writes: bool) -> std::io::Result<Mapping> {
 /// Whether allocated space in a file can be overwritten in place: ext2 to ext4, and tmpfs.
 ///
 /// Source: linux/magic.h.
-fn is_in_place(file: &File) -> bool {
+pub(super) fn is_in_place(file: &File) -> bool {
     rustix::fs::fstatfs(file).is_ok_and(|found| matches!(found.f_type, 0xef53 | 0x0102_1994))
 }
 

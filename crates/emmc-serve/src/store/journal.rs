@@ -9,8 +9,6 @@ use std::io::Read;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
-use crc::{CRC_32_ISO_HDLC, Crc, Table};
-
 const MAGIC: &[u8; 16] = b"emmclab records2";
 /// That of earlier builds, whose lengths have no checksum.
 const OLD_MAGIC: &[u8; 16] = b"emmclab records\n";
@@ -20,8 +18,6 @@ const HEADER_BYTES: usize = 24;
 const FRAME_BYTES: usize = 8;
 /// The same with a checksum of both.
 const HEAD_BYTES: usize = FRAME_BYTES + 4;
-/// Of records, and of the parts of the state.
-const CHECKSUM: Crc<u32, Table<16>> = Crc::<u32, Table<16>>::new(&CRC_32_ISO_HDLC);
 
 /// A journal open for writing.
 #[derive(Debug)]
@@ -142,6 +138,14 @@ impl Found {
         self.damage
     }
 
+    /// What was expected, if records are missing at the end: this many bytes were acknowledged.
+    pub(super) fn missing_end(&self, acknowledged: u64) -> Option<String> {
+        let end = self.end as u64;
+        (end < acknowledged).then(|| {
+            format!("{acknowledged} bytes of records, which were acknowledged, found {end}: its end is missing")
+        })
+    }
+
     /// Where a record begins that is cut off.
     pub(super) fn cut_at(&self) -> Option<u64> {
         (self.damage.is_none() && self.end < self.bytes.len()).then_some(self.end as u64)
@@ -169,8 +173,9 @@ pub(super) fn frame(record: &[u8]) -> [u8; FRAME_BYTES] {
     frame
 }
 
+/// Of records, of the parts of the state, and of the profile: a CRC-32.
 pub(super) fn checksum(bytes: &[u8]) -> [u8; 4] {
-    CHECKSUM.checksum(bytes).to_le_bytes()
+    crc32fast::hash(bytes).to_le_bytes()
 }
 
 /// The record behind the frame at `at`; `None`: it is not complete, or damaged.

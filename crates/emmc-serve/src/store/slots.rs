@@ -5,6 +5,7 @@
 
 use std::ops::Range;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use emmc_card::nand::LandingMemory;
 use memmap2::MmapRaw;
@@ -66,6 +67,16 @@ impl LandingMemory for SlotsMut {
         // writing meets no full disk.
         unsafe { std::slice::from_raw_parts_mut(self.slots.0.as_mut_ptr().add(self.range.start), self.range.len()) }
     }
+}
+
+/// Writes a number into a mapping, in the sequence of the program: a process that dies leaves the first ones.
+#[expect(unsafe_code, reason = "a number in a mapping")]
+pub(super) fn store_number(map: &MmapRaw, at: usize, number: u64) {
+    assert!(at % 8 == 0 && at + 8 <= map.len(), "{at} of {} bytes", map.len());
+    // SAFETY: the place is inside the mapping, which begins at a page, and aligned. This process reads and writes it
+    // only here; another program that truncates the file crashes the process, but cannot corrupt its memory.
+    let place = unsafe { AtomicU64::from_ptr(map.as_mut_ptr().add(at).cast()) };
+    place.store(number.to_le(), Ordering::Release);
 }
 
 /// Asks the processor to fetch bytes into its cache, where it has an instruction for that.

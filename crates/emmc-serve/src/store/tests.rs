@@ -1,5 +1,6 @@
 //! A folder at every instant of a checkpoint: what was acknowledged is in it.
 
+mod contents;
 mod damage;
 
 use std::collections::BTreeSet;
@@ -131,10 +132,10 @@ impl Rig {
 fn a_process_killed_after_any_commit_of_a_checkpoint_loses_nothing() {
     let mut rig = Rig::new(3);
     (0..200).for_each(|_| rig.step());
-    let first = rig.store.state_generation;
+    let first = rig.store.header.generation;
     let mut seen = BTreeSet::new();
     let mut step = 0;
-    while rig.store.state_generation < first + 2 || rig.store.tidies {
+    while rig.store.header.generation < first + 2 || rig.store.tidies {
         rig.store.journal_bytes_max = JOURNAL_BYTES;
         rig.step();
         step += 1;
@@ -190,14 +191,14 @@ fn a_process_killed_between_two_names_loses_nothing() {
 fn a_checkpoint_that_cannot_be_written_is_given_up_and_tried_again() {
     for obstacle in [NEW_STATE_FILE, EARLIER_JOURNAL_FILE] {
         let mut rig = Rig::new(5);
-        let (first, path) = (rig.store.state_generation, rig.path(obstacle));
+        let (first, path) = (rig.store.header.generation, rig.path(obstacle));
         std::fs::create_dir(&path).unwrap();
         std::fs::write(path.join("in the way"), b"").unwrap();
         rig.step_until(|rig| rig.store.journal_bytes_max > JOURNAL_BYTES);
         for _ in 0..100 {
             rig.step();
         }
-        assert!(rig.store.checkpoint.is_none() && rig.store.state_generation == first);
+        assert!(rig.store.checkpoint.is_none() && rig.store.header.generation == first);
         std::fs::remove_dir_all(&path).unwrap();
         rig.check_folder("after a failure");
         rig.store.journal_bytes_max = 0;
@@ -207,7 +208,7 @@ fn a_checkpoint_that_cannot_be_written_is_given_up_and_tried_again() {
         rig.step_until(|rig| matches!(&rig.store.checkpoint, Some(Checkpoint::Writing { next, .. }) if *next > 40));
         rig.check_folder("in a second try");
         rig.step_until(|rig| rig.store.checkpoint.is_none());
-        assert!(rig.store.state_generation > first);
+        assert!(rig.store.header.generation > first);
         rig.check_folder("after a second try");
     }
 }
@@ -232,7 +233,7 @@ fn a_state_of_an_earlier_build_is_read() {
 #[test]
 fn an_idle_card_shortens_its_journal() {
     let mut rig = Rig::new(6);
-    let first = rig.store.state_generation;
+    let first = rig.store.header.generation;
     (0..50).for_each(|_| rig.step());
     rig.store.rest(&mut rig.card, rig.now);
     assert!(rig.store.checkpoint.is_none(), "its journal is short");
@@ -242,7 +243,7 @@ fn an_idle_card_shortens_its_journal() {
         rig.store.rest(&mut rig.card, rig.now);
         std::thread::yield_now();
     }
-    rig.step_until(|rig| rig.store.state_generation > first);
+    rig.step_until(|rig| rig.store.header.generation > first);
     rig.check_folder("after a rest");
 }
 

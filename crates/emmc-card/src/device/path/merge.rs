@@ -8,6 +8,7 @@
 use emmc_units::{Instant, Nanos, SECTOR_BYTES};
 
 use super::Path;
+use super::read::read_whole;
 use crate::device::op::{Area, StorageError};
 use crate::device::storage::Storage;
 use crate::ftl::{Durability, FtlError};
@@ -232,7 +233,7 @@ impl Path {
         }
         let keeps_data = nand.keeps_data();
         let content = &mut self.unit[..];
-        match ftl.read(nand, unit, 1, keeps_data.then_some(&mut *content), now) {
+        match read_whole(ftl, nand, unit..unit + 1, keeps_data.then_some(&mut *content), now) {
             Ok(read) => {
                 let content = keeps_data.then_some(&*content);
                 Ok(ftl.write(nand, unit, 1, content, Durability::Buffered, read)?)

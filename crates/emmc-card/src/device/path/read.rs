@@ -1,12 +1,15 @@
 //! Reads: from the cache, from flash, or from read-ahead data.
 
+use std::ops::Range;
+
 use emmc_units::{Instant, Nanos, SECTOR_BYTES};
 
 use super::{Ahead, Path};
 use crate::device::Device;
 use crate::device::op::{Area, HostDone, StorageError};
 use crate::device::storage::{Run, Storage};
-use crate::ftl::FtlError;
+use crate::ftl::{Ftl, FtlError};
+use crate::nand::Nand;
 
 /// A shorter read starts no read-ahead. Source: cards on which random reads of 4 KiB take longer than those of 2 KiB
 /// and of 16 KiB.
@@ -165,7 +168,13 @@ impl Path {
         let simple = run.head == 0 && run.tail == 0 || out.is_none();
         if self.cache.len() == 0 && simple {
             let Storage { nand, regions, .. } = storage;
-            return regions[usize::from(run.region)].ftl.read(nand, run.unit, run.units, out, now);
+            return read_whole(
+                regions[usize::from(run.region)].ftl.as_mut(),
+                nand,
+                run.unit..run.unit + run.units,
+                out,
+                now,
+            );
         }
         let unit_bytes = self.unit.len();
         let mut whole = out.as_ref().map(|_| vec![0; run.units as usize * unit_bytes]);
@@ -195,6 +204,24 @@ impl Path {
             }
             return Ok(now);
         }
-        storage.regions[usize::from(region)].ftl.read(&mut storage.nand, unit, 1, out, now)
+        let ftl = storage.regions[usize::from(region)].ftl.as_mut();
+        read_whole(ftl, &mut storage.nand, unit..unit + 1, out, now)
+    }
+}
+
+/// Reads units from their layer.
+///
+/// Errors: the layer's; a unit whose stored bytes are lost.
+pub(super) fn read_whole(
+    ftl: &mut dyn Ftl,
+    nand: &mut Nand,
+    units: Range<u32>,
+    mut out: Option<&mut [u8]>,
+    now: Instant,
+) -> Result<Instant, FtlError> {
+    let done = ftl.read(nand, units.start, units.len() as u32, out.as_deref_mut(), now)?;
+    match out.and_then(|out| nand.find_lost(out)) {
+        Some(index) => Err(FtlError::Uncorrectable { unit: units.start + index }),
+        None => Ok(done),
     }
 }

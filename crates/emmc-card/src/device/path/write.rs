@@ -4,6 +4,7 @@ use emmc_units::{Instant, Nanos};
 
 use super::Path;
 use super::merge::Kind;
+use super::read::read_whole;
 use crate::device::cache::Dirty;
 use crate::device::op::{Area, HostDone, StorageError, WriteFlags};
 use crate::device::storage::{Run, Storage};
@@ -189,7 +190,8 @@ impl Path {
         for (unit, partial) in edges {
             if partial {
                 let out = whole.as_mut().map(|whole| &mut whole[unit as usize * unit_bytes..][..unit_bytes]);
-                ready = ready.max(ftl.read(nand, run.unit + unit, 1, out, now)?);
+                let unit = run.unit + unit;
+                ready = ready.max(read_whole(ftl, nand, unit..unit + 1, out, now)?);
             }
         }
         if let (Some(whole), Some(data)) = (&mut whole, data) {

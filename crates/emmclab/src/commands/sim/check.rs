@@ -23,6 +23,8 @@ pub(crate) struct Checked {
     whole: bool,
     /// What `--repair` did, in words; empty: nothing was to be done, or it was not asked for.
     repaired: Vec<String>,
+    /// Whether `--repair` makes a card of it that can be used.
+    repair_helps: bool,
     /// The files, and the card that they make.
     files: Vec<File>,
 }
@@ -49,7 +51,8 @@ pub(crate) fn run(args: &SimCheckArgs, output: &mut Output) -> CommandResult {
     let repaired = if args.repair { store::repair(folder)? } else { Vec::new() };
     let files: Vec<File> = store::check(folder)?.into_iter().map(File::from).collect();
     let whole = files.iter().all(|file| file.whole);
-    let checked = Checked { folder: folder.display().to_string(), whole, repaired, files };
+    let repair_helps = !whole && store::repair_helps(folder);
+    let checked = Checked { folder: folder.display().to_string(), whole, repaired, repair_helps, files };
     output.print(SCHEMA, &checked, present)?;
     Ok(if whole { Exit::Good } else { Exit::Findings })
 }
@@ -65,10 +68,7 @@ fn present(checked: &Checked) -> Document {
     let line = if checked.whole {
         LeadLine::words("WHOLE", Tone::Good, "the card can be used")
     } else {
-        // A damaged state or profile is replaced by nothing.
-        let helps =
-            checked.repaired.is_empty() && !damaged.iter().any(|file| ["card.state", "profile.toml"].contains(file));
-        let hint = if helps { "; --repair goes on with what is whole, where it can" } else { "" };
+        let hint = if checked.repair_helps { "; --repair goes on with what is whole" } else { "" };
         let text = format!("{}{hint}", damaged.join(", "));
         LeadLine::words("DAMAGED", Tone::Bad, text)
     };
