@@ -12,6 +12,7 @@ pub mod hwpart;
 pub mod maker_health;
 #[cfg(feature = "bench")]
 pub mod measured;
+pub mod plan;
 pub mod registers;
 pub mod study;
 

@@ -47,6 +47,11 @@ pub fn card_node(source: &str) -> Option<PathBuf> {
     CardName::parse(source).map(|name| name.node)
 }
 
+/// The part of a card that `source` names, if it is not the whole card: `mmcblk0p1`, `mmcblk0boot0`.
+pub fn card_part(source: &str) -> Option<String> {
+    CardName::parse(source)?.part
+}
+
 /// `mmcblk0` of `mmcblk0`, `mmcblk0p1`, `mmcblk0boot0`, `mmcblk0gp1p2`, `mmcblk0rpmb`.
 ///
 /// Source: Linux `drivers/mmc/core/block.c`, `mmc_blk_alloc_req`; partitions by `bdevname`.

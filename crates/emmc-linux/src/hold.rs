@@ -31,6 +31,8 @@ pub enum Point {
     Mounted,
     /// A file is about to be renamed.
     Rename,
+    /// A step of a plan is about to be sent.
+    Step,
     /// A virtual card's life with power cuts is over, and the next one has not begun.
     Life,
 }
@@ -45,6 +47,7 @@ impl Point {
             Self::Filled => "filled",
             Self::Mounted => "mounted",
             Self::Rename => "rename",
+            Self::Step => "step",
             Self::Life => "life",
         }
     }

@@ -1,7 +1,8 @@
 //! The system calls that need `unsafe`: the MMC ioctl, the size of a filesystem and of a terminal.
 //!
-//! All go through the C library, so that a library preloaded in front of it sees them. Absent on purpose: every command
-//! that changes a card. [`BlockRead`] cannot name one, and no other function here sends any.
+//! All go through the C library, so that a library preloaded in front of it sees them. What changes a card is one
+//! function here, which takes an [`Approved`] only and which `commit` alone calls; [`BlockRead`] cannot name such a
+//! command. Absent on purpose: any judgement of a command.
 #![allow(unsafe_code)]
 #![warn(clippy::undocumented_unsafe_blocks)]
 
@@ -13,6 +14,8 @@ use std::os::fd::AsRawFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
+#[cfg(feature = "bench")]
+use emmc_port::Approved;
 use emmc_units::Bytes;
 // A signed int in musl, an unsigned long in glibc: the cast keeps the bits.
 use libc::Ioctl;
@@ -60,6 +63,9 @@ const _: () = assert!(MMC_IOC_CMD == 0xc048_b300);
 
 /// `MMC_RSP_R1 | MMC_CMD_AC`.
 const R1: c_uint = 0x15;
+/// `MMC_RSP_SPI_R1B | MMC_RSP_R1B | MMC_CMD_AC`.
+#[cfg(feature = "bench")]
+const R1_BUSY: c_uint = 0x49d;
 /// `MMC_RSP_SPI_R1 | MMC_RSP_R1 | MMC_CMD_ADTC`.
 const R1_WITH_DATA: c_uint = 0xb5;
 
@@ -109,6 +115,32 @@ pub(crate) fn read_status(device: &File, rca: u16) -> io::Result<u32> {
     unsafe { cmd.send(device)? };
     let [status, ..] = cmd.response;
     Ok(status)
+}
+
+/// Has the card send the kinds of protection of 32 groups (CMD31), two bits each, the first group in the lowest.
+///
+/// Errors: the kernel's, as of [`read_block`].
+#[cfg(feature = "bench")]
+pub(crate) fn read_protection(device: &File, address: u32) -> io::Result<u64> {
+    let mut block = [0u8; 8];
+    let mut cmd = MmcIocCmd::new(31, address, R1_WITH_DATA);
+    (cmd.blksz, cmd.blocks) = (block.len() as c_uint, 1);
+    cmd.data_ptr = block.as_mut_ptr() as usize as u64;
+    // SAFETY: `data_ptr` is the address of `block`, which outlives the call and has the `blksz * blocks` bytes that the
+    // kernel writes; nothing else refers to it meanwhile.
+    unsafe { cmd.send(device)? };
+    Ok(u64::from_be_bytes(block))
+}
+
+/// Sends an approved command, and returns when the card is no longer busy. Called by `commit` alone.
+///
+/// Errors: the kernel's, as of [`read_block`].
+#[cfg(feature = "bench")]
+pub(crate) fn send_approved(device: &File, command: Approved) -> io::Result<()> {
+    let mut cmd = MmcIocCmd::new(command.opcode().into(), command.argument(), R1_BUSY);
+    cmd.write_flag = 1;
+    // SAFETY: `blksz * blocks` is zero: the kernel moves no data.
+    unsafe { cmd.send(device) }
 }
 
 impl MmcIocCmd {

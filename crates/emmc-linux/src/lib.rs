@@ -1,11 +1,12 @@
 //! The Linux edge: cards of this machine, and copies of another machine's /sys, as sources.
 //!
-//! Everything is read: CMD8, CMD13 and, on request, CMD56 by ioctl; attributes from sysfs; the host's side from
-//! debugfs; mounts from /proc. Whatever cannot be read becomes a note and does not affect the rest. With feature
-//! `bench` block devices and files are also targets of a bench, which writes to them: `block_io`, in a `session` that
-//! checks, asks, saves and restores. With feature `trace` the kernel's tracing records into an instance of its own:
-//! `tracefs`. Absent on purpose: any command that changes a card's configuration, and any interpretation
-//! (`emmc-analysis`). `unsafe` code is in `ioctl`, `stdio`, `block_io::uring` and `block_io::discard` only.
+//! Cards are read: CMD8, CMD13 and, on request, CMD56 by ioctl; attributes from sysfs; the host's side from debugfs;
+//! mounts from /proc. Whatever cannot be read becomes a note and does not affect the rest. With feature `bench` block
+//! devices and files are also targets of a bench, which writes to them: `block_io`, in a `session` that checks, asks,
+//! saves and restores; and `commit` sends approved changes of a card's configuration, which nothing else does. With
+//! feature `trace` the kernel's tracing records into an instance of its own: `tracefs`. Absent on purpose: any
+//! interpretation (`emmc-analysis`).
+//! `unsafe` code is in `ioctl`, `stdio`, `block_io::uring` and `block_io::discard` only.
 
 #[cfg(feature = "bench")]
 pub mod bench_context;
@@ -13,6 +14,8 @@ pub mod bench_context;
 pub mod block_io;
 mod blocks;
 mod card_name;
+#[cfg(feature = "bench")]
+mod commit;
 mod debugfs;
 #[cfg(feature = "bench")]
 pub mod file_tree;
@@ -38,7 +41,9 @@ mod tree;
 #[cfg(feature = "bench")]
 pub mod usage;
 
-pub use card_name::{card_node, is_card_name};
+pub use card_name::{card_node, card_part, is_card_name};
+#[cfg(feature = "bench")]
+pub use commit::LivePort;
 pub use ioctl::{terminal_columns, terminal_rows};
 pub use list::{CardList, ListedCard, list};
 pub use live_card::LiveCard;

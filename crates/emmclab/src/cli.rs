@@ -1,6 +1,8 @@
 //! The command line: one definition for parsing, help, completions and manual pages.
 
 #[cfg(feature = "bench")]
+mod apply;
+#[cfg(feature = "bench")]
 mod bench;
 #[cfg(feature = "bench")]
 mod compare;
@@ -11,6 +13,7 @@ mod history;
 mod known;
 #[cfg(feature = "serve")]
 mod lab;
+mod plan;
 #[cfg(feature = "bench")]
 mod probe;
 mod save;
@@ -28,11 +31,12 @@ pub(crate) mod what_if;
 use std::path::PathBuf;
 
 #[cfg(feature = "bench")]
+pub(crate) use apply::ApplyArgs;
+#[cfg(feature = "bench")]
 pub(crate) use bench::{BenchArgs, EngineArg};
 use clap::{Args, ColorChoice, Parser, Subcommand, ValueHint};
 #[cfg(feature = "bench")]
 pub(crate) use compare::{CompareArgs, ImportArgs};
-use emmc_analysis::hwpart::{EnhRequest, GpArgument, WrRelArgument};
 use emmc_units::Bytes;
 #[cfg(feature = "pages")]
 pub(crate) use examples::examples;
@@ -46,6 +50,7 @@ pub(crate) use history::HistoryArgs;
 pub(crate) use lab::{
     DmaArg, FilesystemArg, LabCalibrateArgs, LabCommand, LabMachineArgs, LabOrder, LabRunArgs, LabSweepArgs,
 };
+pub(crate) use plan::{AwarenessArg, HwpartArgs, PinArg, PlanCommand, RemovalArg, StateArg, WpArgs, WpBootArg};
 #[cfg(feature = "bench")]
 pub(crate) use probe::ProbeArgs;
 pub(crate) use save::{SaveArgs, SavedForm};
@@ -100,6 +105,9 @@ pub(crate) enum Command {
     /// Plan a change without applying it
     #[command(subcommand)]
     Plan(PlanCommand),
+    /// Carry a plan out on a card, compare a card with it, or rehearse it on a virtual card
+    #[cfg(feature = "bench")]
+    Apply(ApplyArgs),
     /// Study a card: what it is, how it is configured, how healthy it is, and what to do about it
     Study(StudyArgs),
     /// Measure the speed of a device, a file or a virtual card with the classic benchmarks
@@ -276,30 +284,6 @@ pub(crate) struct CheckArgs {
     /// Critical at this percentage of used life or more [default: 100]
     #[arg(long, short = 'c', value_name = "PERCENT", value_parser = clap::value_parser!(u8).range(1..=100))]
     pub(crate) critical: Option<u8>,
-}
-
-#[derive(Debug, Subcommand)]
-pub(crate) enum PlanCommand {
-    /// Plan hardware partitions: enhanced user area, general purpose partitions, write
-    /// reliability. Sends nothing to the card
-    Hwpart(HwpartArgs),
-}
-
-#[derive(Args, Debug)]
-pub(crate) struct HwpartArgs {
-    #[command(flatten)]
-    pub(crate) source: SourceArgs,
-    /// Enhanced (pSLC) part of the user area: its size, e.g. 4GiB, 50% or max; START:SIZE if it does not start at 0
-    #[arg(long, value_name = "[START:]SIZE")]
-    pub(crate) enh_user: Option<EnhRequest>,
-    /// A general purpose partition: N:SIZE, optionally followed by :enh, :sys or :nonpersist (may be repeated)
-    #[arg(long, value_name = "N:SIZE[:enh]")]
-    pub(crate) gp: Vec<GpArgument>,
-    /// Write reliability of every area: on or off, or per area, e.g. user=on,gp1=off
-    #[arg(long, value_name = "on|off")]
-    pub(crate) wrrel: Option<WrRelArgument>,
-    #[command(flatten)]
-    pub(crate) save: SaveArgs,
 }
 
 #[derive(Args, Debug)]

@@ -23,7 +23,7 @@ mod virtual_card;
 
 use std::process::ExitCode;
 
-use crate::cli::{Command, PlanCommand};
+use crate::cli::Command;
 use crate::exit::Exit;
 use crate::output::Output;
 
@@ -50,7 +50,9 @@ fn main() -> ExitCode {
         Command::Diff(args) => commands::diff::run(&args, &mut output),
         Command::Health(args) => commands::health::run(&args, &mut output),
         Command::Check(args) => commands::check::run(&args, &mut output),
-        Command::Plan(PlanCommand::Hwpart(args)) => commands::plan::run(&args, &mut output),
+        Command::Plan(command) => commands::plan::run(&command, &mut output),
+        #[cfg(feature = "bench")]
+        Command::Apply(args) => commands::apply::run(&args, &mut output),
         Command::Study(args) => commands::study::run(&args, &mut output),
         #[cfg(feature = "bench")]
         Command::Bench(args) => commands::bench::run(&args, &mut output),

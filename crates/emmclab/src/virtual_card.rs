@@ -164,14 +164,14 @@ impl Powered {
     /// Powers on a stored card without changing its folder.
     fn look(folder: &Path) -> anyhow::Result<Self> {
         let (mut card, off) = Store::look(folder)?;
-        let now = card.device_mut().power_on(off)?;
+        let now = card.power_on(off)?;
         Ok(Self { card, now, store: None })
     }
 
     /// Powers on a stored card.
     fn open(folder: &Path) -> anyhow::Result<Self> {
         let (store, mut card, off) = Store::open(folder, Purpose::Simulate)?;
-        let now = card.device_mut().power_on(off)?;
+        let now = card.power_on(off)?;
         Ok(Self { card, now, store: Some(store) })
     }
 

@@ -1,7 +1,7 @@
 //! The same plan as commands of U-Boot and mmc-utils, with warnings for each.
 
 use emmc_port::{CardData, Format};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::AREAS;
 use super::case::Case;
@@ -9,7 +9,7 @@ use super::layout::Layout;
 use super::request::ExtAttribute;
 
 /// The commands of other tools for the plan.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Commands {
     /// U-Boot's `mmc`: sizes in sectors, and a `check` that sends no write.
@@ -19,13 +19,13 @@ pub struct Commands {
 }
 
 /// One tool's commands.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Equivalent {
     /// In order; empty where the tool cannot do it.
     pub commands: Vec<String>,
     /// Reasons why it cannot.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub cannot: Vec<String>,
     /// Warnings.
     pub warnings: Vec<String>,
@@ -36,7 +36,7 @@ pub(super) fn commands(case: &Case, layout: &Layout, card: &CardData) -> Option<
 }
 
 /// The device that the data was read from, if it can be typed unquoted.
-fn device(card: &CardData) -> String {
+pub(crate) fn device(card: &CardData) -> String {
     let live = card.origins.iter().find(|origin| origin.format == Format::Live && origin.name.starts_with("/dev/"));
     let plain = |name: &&str| name.chars().all(|c| c.is_ascii_alphanumeric() || "/_-.".contains(c));
     live.map(|origin| origin.name.as_str()).filter(plain).unwrap_or("/dev/mmcblkN").to_string()

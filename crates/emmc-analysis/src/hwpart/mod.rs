@@ -30,6 +30,7 @@ mod tests_random;
 mod tests_rules;
 
 pub use certainty::Certainty;
+pub(crate) use commands::device;
 pub use commands::{Commands, Equivalent};
 pub use layout::{Area, Layout, Lost};
 pub use model::CellModel;

@@ -41,7 +41,7 @@ pub(crate) struct Features {
     /// The reason for the next `prg`.
     pub(crate) next_busy: Busy,
     /// The committed partitioning is in effect.
-    is_partitioned: bool,
+    pub(super) is_partitioned: bool,
 }
 
 impl Features {

@@ -8,6 +8,7 @@
 
 mod access;
 mod address;
+mod adopt;
 mod background;
 mod boot;
 mod bus_mode;

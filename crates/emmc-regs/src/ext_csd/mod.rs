@@ -8,6 +8,7 @@ mod anomaly;
 mod contradiction;
 mod device_info;
 mod field;
+mod permission;
 #[cfg(test)]
 mod persistence_tests;
 mod plausibility;
@@ -22,6 +23,7 @@ use std::fmt;
 pub use anomaly::Anomaly;
 pub use device_info::{BootConfig, DeviceInfo, HwPartition, LifeTime, PreEol, bus_modes, mmc_version, rst_n_name};
 pub use field::{Access, Bits, Danger, Field, Offset, Unit};
+pub use permission::{ByteWrite, Forbidden, WRITABLE_LAST};
 pub use row::Row;
 
 /// Bytes in the register.

@@ -5,6 +5,7 @@
 #[cfg(feature = "bench")]
 mod bench;
 mod capacity;
+mod change;
 #[cfg(feature = "bench")]
 mod compare;
 mod comparison;
@@ -40,9 +41,11 @@ mod what_if;
 use emmc_port::Origin;
 use emmc_regs::ext_csd::Anomaly;
 
+pub use self::plan::hwpart_plan;
 #[cfg(feature = "bench")]
 pub use bench::{bench, with_benches};
 pub use capacity::capacity;
+pub use change::{plan, standing};
 #[cfg(feature = "bench")]
 pub use compare::{compared, imported};
 pub use comparison::comparison;
@@ -51,7 +54,6 @@ pub use health::{HealthParts, health_sections};
 pub use life::{life, ranking};
 #[cfg(feature = "sim")]
 pub use pipeline::pipeline;
-pub use plan::hwpart_plan;
 #[cfg(feature = "bench")]
 pub use probe::{ProbeSubject, probe};
 pub use registers::{field, registers};

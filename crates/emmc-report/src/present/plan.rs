@@ -136,7 +136,7 @@ fn writes(list: &[RegisterWrite]) -> Table {
     table
 }
 
-fn equivalent(section: &mut Section, equivalent: &Equivalent) {
+pub(super) fn equivalent(section: &mut Section, equivalent: &Equivalent) {
     for cannot in &equivalent.cannot {
         section.note(Tone::Notice, format!("Not possible with this tool: {cannot}"));
     }

@@ -45,6 +45,40 @@ const EXAMPLES: &[Example] = &[
     example("plan hwpart", "emmclab plan hwpart /dev/mmcblk0 --enh-user 4GiB", "4 GiB of pSLC; nothing is sent"),
     example("plan hwpart", "emmclab plan hwpart ext_csd.hex --enh-user 50% --wrrel on", "half of what is possible"),
     example("plan hwpart", "emmclab plan hwpart ext_csd.hex --enh-user max -o plan.json", "all of it, saved"),
+    example("plan wrrel", "emmclab plan wrrel /dev/mmcblk0 on -o plan.json", "reliable writes in the user area, saved"),
+    example("plan boot", "emmclab plan boot /dev/mmcblk0 --from boot1 --ack on", "boot from the first boot area"),
+    example("plan boot", "emmclab plan boot /dev/mmcblk0 --switch -o plan.json", "A/B: boot from the other boot area"),
+    example("plan bkops", "emmclab plan bkops /dev/mmcblk0 --auto on", "background operations by the card itself"),
+    example(
+        "plan cache",
+        "emmclab plan cache /dev/mmcblk0 off -o plan.json",
+        "without the volatile cache, until a reset",
+    ),
+    example("plan hwreset", "emmclab plan hwreset /dev/mmcblk0 enable -o plan.json", "the reset pin, for ever"),
+    example("plan wp", "emmclab plan wp /dev/mmcblk0 --boot boot1 --as permanent", "the first boot area, for ever"),
+    example(
+        "plan wp",
+        "emmclab plan wp /dev/mmcblk0 --user 0:64MiB --as power-on",
+        "64 MiB until the next power cycle",
+    ),
+    example(
+        "plan secure-removal",
+        "emmclab plan secure-removal /dev/mmcblk0 overwrite",
+        "one of the types that it offers",
+    ),
+    example("plan native-sectors", "emmclab plan native-sectors /dev/mmcblk0", "sectors of 4 KiB; all data is lost"),
+    example(
+        "plan production-state",
+        "emmclab plan production-state /dev/mmcblk0 --enable manual --state pre-soldering-writes",
+        "before preloaded data is written",
+    ),
+    example("plan set", "emmclab plan set /dev/mmcblk0 FW_CONFIG=1", "any setting; here: no firmware update any more"),
+    #[cfg(feature = "bench")]
+    example("apply", "emmclab apply --rehearse plan.json /dev/mmcblk0", "on a virtual card with the same registers"),
+    #[cfg(feature = "bench")]
+    example("apply", "emmclab apply plan.json /dev/mmcblk0", "for real; asks where it cannot be undone"),
+    #[cfg(feature = "bench")]
+    example("apply", "emmclab apply --verify plan.json /dev/mmcblk0", "after the power cycle: where it stands"),
     example("study", "emmclab study /dev/mmcblk0", "a report on a card of this machine"),
     example("study", "emmclab study ext_csd.hex --with cid.txt", "the same from saved files"),
     #[cfg(feature = "html")]

@@ -36,6 +36,9 @@ pub(crate) enum DocumentName {
     Health,
     Check,
     PlanHwpart,
+    Plan,
+    #[cfg(feature = "bench")]
+    Apply,
     Study,
     #[cfg(feature = "bench")]
     Bench,

@@ -3,6 +3,8 @@
 #[cfg(feature = "twin")]
 pub(crate) mod advise;
 #[cfg(feature = "bench")]
+pub(crate) mod apply;
+#[cfg(feature = "bench")]
 pub(crate) mod bench;
 pub(crate) mod check;
 #[cfg(feature = "bench")]

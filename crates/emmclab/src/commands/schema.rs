@@ -1,7 +1,6 @@
 //! `schema`: JSON Schemas, generated from the serialised types.
 
 use emmc_analysis::comparison::Comparison;
-use emmc_analysis::hwpart::HwPartPlan;
 use emmc_analysis::registers::Registers;
 use emmc_port::Snapshot;
 use schemars::{JsonSchema, Schema, SchemaGenerator};
@@ -28,7 +27,10 @@ fn schema(document: DocumentName) -> Value {
         DocumentName::Diff => enveloped::<Comparison>(diff::SCHEMA),
         DocumentName::Health => enveloped::<HealthDocument>(super::health::SCHEMA),
         DocumentName::Check => enveloped::<check::CheckDocument>(check::SCHEMA),
-        DocumentName::PlanHwpart => enveloped::<HwPartPlan>(plan::SCHEMA),
+        DocumentName::PlanHwpart => enveloped::<plan::HwPartDocument>(plan::HWPART_SCHEMA),
+        DocumentName::Plan => enveloped::<emmc_analysis::plan::Plan>(plan::SCHEMA),
+        #[cfg(feature = "bench")]
+        DocumentName::Apply => enveloped::<super::apply::ApplyDocument>(super::apply::SCHEMA),
         DocumentName::Study => enveloped::<study::StudyDocument>(study::SCHEMA),
         #[cfg(feature = "bench")]
         DocumentName::Bench => enveloped::<super::bench::BenchDocument>(super::bench::SCHEMA),

@@ -1,5 +1,7 @@
 //! The integration tests of `emmclab`, one module per topic, linked once.
 
+#[cfg(feature = "sim")]
+mod apply_cuts;
 mod bad_input;
 #[cfg(feature = "bench")]
 mod bench_ends;

@@ -7,6 +7,8 @@ pub(crate) mod hold;
 pub(crate) mod loops;
 pub(crate) mod schema;
 pub(crate) mod shim;
+#[cfg(feature = "sim")]
+pub(crate) mod virtual_cards;
 
 use std::ffi::OsStr;
 use std::hash::{DefaultHasher, Hash, Hasher};

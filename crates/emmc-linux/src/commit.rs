@@ -1,0 +1,77 @@
+//! The one file that changes a card's configuration: it sends approved commands, and nothing else can.
+//!
+//! An [`Approved`] exists only where the field table allows the change, and a consent covers it (`emmc_port`); the
+//! caller holds the device exclusively (`session`). Absent on purpose: which commands, in which order
+//! (`emmc_analysis::plan`).
+
+use std::fs::File;
+use std::io;
+use std::path::Path;
+
+use emmc_port::{Approved, CommandPort, PortError};
+use emmc_regs::CardKind;
+use emmc_regs::ext_csd::EXT_CSD_BYTES;
+use emmc_regs::r1::R1;
+
+use crate::ioctl::{self, BlockRead};
+
+/// What Linux gives every eMMC as its address.
+const EMMC_RCA: u16 = 1;
+
+/// A card of this machine that takes approved commands.
+#[derive(Debug)]
+pub struct LivePort {
+    device: File,
+}
+
+impl LivePort {
+    /// Opens a card's whole device; the same path again while a session holds it is the same device.
+    ///
+    /// Errors: the kernel's.
+    pub fn open(path: &Path) -> io::Result<Self> {
+        Ok(Self { device: File::open(path)? })
+    }
+}
+
+fn lost(opcode: u8, error: &io::Error) -> PortError {
+    let reason = match error.raw_os_error() {
+        Some(libc::EPERM) => "not permitted; requires CAP_SYS_RAWIO (root), and the whole device".into(),
+        Some(libc::ENOTTY) => "not the device of an MMC card".into(),
+        _ => error.to_string(),
+    };
+    PortError::Lost { opcode, reason }
+}
+
+impl CommandPort for LivePort {
+    fn ext_csd(&mut self) -> Result<[u8; EXT_CSD_BYTES], PortError> {
+        ioctl::read_block(&self.device, BlockRead::SEND_EXT_CSD).map_err(|error| lost(8, &error))
+    }
+
+    fn protection(&mut self, address: u32) -> Result<u64, PortError> {
+        ioctl::read_protection(&self.device, address).map_err(|error| lost(31, &error))
+    }
+
+    /// The kernel waits until the card is ready. It may have read the error bits of the status meanwhile, which clears
+    /// them: only reading back shows whether the card took the command.
+    fn send(&mut self, command: Approved) -> Result<(), PortError> {
+        let opcode = command.opcode();
+        ioctl::send_approved(&self.device, command).map_err(|error| lost(opcode, &error))?;
+        let status = ioctl::read_status(&self.device, EMMC_RCA).map_err(|error| lost(13, &error))?;
+        let errors: Vec<&str> = R1(status).errors(CardKind::Emmc).map(|bit| bit.name).collect();
+        if errors.is_empty() { Ok(()) } else { Err(PortError::Refused { opcode, status: errors.join(" ") }) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_no_card_takes_nothing() {
+        let mut port = LivePort::open(Path::new("/dev/null")).unwrap();
+        let error = port.ext_csd().unwrap_err();
+        assert_eq!(error, PortError::Lost { opcode: 8, reason: "not the device of an MMC card".into() });
+        assert!(matches!(port.send(Approved::free_group(0)), Err(PortError::Lost { opcode: 29, .. })));
+        assert!(LivePort::open(Path::new("/dev/no such card")).is_err());
+    }
+}

@@ -1,0 +1,109 @@
+//! A card of this machine as target, in a session: identified, in no use, agreed to, held exclusively.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use emmc_analysis::plan::{CardIdentity, Plan, Standing};
+use emmc_linux::LivePort;
+use emmc_linux::block_io::{BlockIo, Opening, TargetHandle};
+use emmc_linux::session::{Keep, Session, SessionError};
+use emmc_port::{Consent, SourceError};
+use emmc_workload::Unwatched;
+
+use super::{ApplyDocument, consent, port_error, unsupported, work};
+use crate::cli::ApplyArgs;
+use crate::save::Refused;
+use crate::signals::stop_by_signal;
+
+/// The whole device of a card.
+///
+/// Errors: a part of a card, which is refused; no card.
+pub(super) fn check_name(name: &str) -> anyhow::Result<PathBuf> {
+    if let Some(part) = emmc_linux::card_part(name) {
+        let whole = emmc_linux::card_node(name).unwrap_or_default();
+        let what =
+            format!("{name}: {part} is a part of a card: name the whole card, {}; nothing was sent", whole.display());
+        return Err(Refused(what).into());
+    }
+    match emmc_linux::card_node(name) {
+        Some(node) => Ok(node),
+        None => unsupported(name, "not the device of an eMMC; expected /dev/mmcblkN"),
+    }
+}
+
+fn read_failed(name: &str, reason: impl ToString) -> anyhow::Error {
+    SourceError::Unsupported { name: name.into(), reason: reason.to_string() }.into()
+}
+
+/// A step of a session; what was refused for safety has its exit code, what cannot be opened is not supported.
+fn done<T>(name: &str, step: Result<T, SessionError>) -> anyhow::Result<T> {
+    step.map_err(|error| match error {
+        SessionError::Refused(why) => Refused(format!("{why}; nothing was sent")).into(),
+        SessionError::Target(error) => read_failed(name, format!("{error}; nothing was sent")),
+        error @ SessionError::OutOfOrder { .. } => error.into(),
+    })
+}
+
+/// Where a card stands.
+pub(super) fn standing(plan: &Plan, name: &str) -> anyhow::Result<Standing> {
+    let node = check_name(name)?;
+    let mut port = LivePort::open(&node).map_err(|error| read_failed(name, error))?;
+    plan.standing(&mut port).map_err(|error| port_error(name, &error))
+}
+
+/// Carries a plan out on a card.
+pub(super) fn apply(plan: &Plan, name: &str, args: &ApplyArgs, is_quiet: bool) -> anyhow::Result<ApplyDocument> {
+    let node = check_name(name)?;
+    let stop = Arc::new(AtomicBool::new(false));
+    let session = Session::place(&node, name, &stop).map_err(|error| read_failed(name, error))?;
+    let Some(mut session) = session else { return unsupported(name, "not a block device") };
+    done(name, session.check())?;
+    // The card behind the handle, whatever its name leads to later.
+    let path = session.handle().path().to_owned();
+    let mut port = LivePort::open(&path).map_err(|error| read_failed(name, error))?;
+    let card = crate::source::open_one(&node.to_string_lossy(), None)?;
+    let identity = CardIdentity::of(&card);
+    let mut document = work::document("apply", plan, args, identity.clone());
+    if work::check(plan, &identity, &mut port, args)?.is_none() {
+        document.standing = plan.standing(&mut port).ok();
+        return Ok(document);
+    }
+    let consent = agreed(&mut session, plan, &identity, args, is_quiet)?;
+    stop_by_signal(&stop)?;
+    done(name, session.hold(&Opening::plain(true, &stop)))?;
+    done(name, session.save([0, 0], Keep::Nowhere, &mut Unwatched))?;
+    document.snapshot = Some(work::save_snapshot(plan, &card, args)?.display().to_string());
+    // Nobody else can hold it now: what it holds is compared once more.
+    if work::check(plan, &identity, &mut port, args)?.is_none() {
+        document.standing = plan.standing(&mut port).ok();
+        return Ok(document);
+    }
+    let filled = &mut document;
+    let carried = session.overwrite(
+        |held: BlockIo, _: &TargetHandle| {
+            work::carry(plan, &mut port, consent, &stop, filled);
+            drop(held);
+        },
+        &mut Unwatched,
+    );
+    done(name, carried)?.result.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+    document.next = work::next(plan, document.standing.as_ref(), args);
+    Ok(document)
+}
+
+fn agreed(
+    session: &mut Session,
+    plan: &Plan,
+    identity: &CardIdentity,
+    args: &ApplyArgs,
+    is_quiet: bool,
+) -> anyhow::Result<Consent> {
+    let mut agreed = None;
+    let asked = session.consent([0, 0], |_| {
+        agreed = Some(consent::ask(plan, identity, args, is_quiet)?);
+        Ok(())
+    });
+    done(&args.target, asked)?;
+    agreed.ok_or_else(|| Refused(format!("{}: nobody agreed; nothing was sent", args.target)).into())
+}
