@@ -4,7 +4,7 @@ use anyhow::ensure;
 use emmc_card::device::{Device, DeviceOptions};
 use emmc_card::nand::StoredContent;
 use emmc_card::profile::shipped;
-use emmc_card::sim::SimTarget;
+use emmc_sim::SimTarget;
 use emmc_units::Instant;
 use emmc_workload::job::{PhaseResult, run as run_job};
 use emmc_workload::{Job, Unwatched};

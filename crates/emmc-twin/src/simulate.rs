@@ -6,8 +6,8 @@ mod units;
 use emmc_card::device::{Device, DeviceOptions};
 use emmc_card::nand::StoredContent;
 use emmc_card::profile::Profile;
-use emmc_card::sim::SimTarget;
 use emmc_host::HostTarget;
+use emmc_sim::SimTarget;
 use emmc_units::{Instant, Nanos};
 use emmc_workload::{Bench, Options, Unwatched, named};
 

@@ -7,7 +7,7 @@
 use emmc_card::device::{Device, DeviceOptions};
 use emmc_card::nand::StoredContent;
 use emmc_card::profile::{Profile, shipped};
-use emmc_card::sim::SimTarget;
+use emmc_sim::SimTarget;
 use emmc_units::Instant;
 use emmc_workload::job::run;
 use emmc_workload::{Job, Unwatched};

@@ -8,8 +8,8 @@ use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_mai
 use emmc_card::device::{Device, DeviceOptions};
 use emmc_card::nand::StoredContent;
 use emmc_card::profile::shipped;
-use emmc_card::sim::SimTarget;
 use emmc_port::{BlockDone, BlockOp, BlockRequest, BlockTarget, TargetError, TargetKind, TargetShape};
+use emmc_sim::SimTarget;
 use emmc_units::{Instant, Nanos};
 use emmc_workload::{Limit, Order, Progress, Stream, Unwatched, drive};
 

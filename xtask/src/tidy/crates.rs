@@ -8,7 +8,7 @@ const ORDER: [&[&str]; 12] = [
     &["emmc-regs"],
     &["emmc-port"],
     &["emmc-card", "emmc-host"],
-    &["emmc-trace", "emmc-torture"],
+    &["emmc-sim", "emmc-trace", "emmc-torture"],
     &["emmc-workload"],
     &["emmc-probe", "emmc-twin"],
     &["emmc-analysis"],

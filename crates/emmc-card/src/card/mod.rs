@@ -70,7 +70,7 @@ use transfer::Transfer;
 pub use background::IDLE_AFTER;
 pub use ffu::firmware_image;
 pub use image::{Part, Rest};
-pub(crate) use queue::PREPARATION;
+pub use queue::PREPARATION;
 pub use reply::{DataBlock, DataPhase, DataStatus, Reply};
 pub use vendor::vendor_replies;
 

@@ -24,7 +24,7 @@ pub(crate) use rules::{check_mode, is_enabled, is_legal};
 /// Slots of the standard.
 const SLOTS: usize = 32;
 /// Firmware time to take a task. Assumed.
-pub(crate) const PREPARATION: Nanos = Nanos::from_micros(5);
+pub const PREPARATION: Nanos = Nanos::from_micros(5);
 
 /// A violation of the rules: the card answers ILLEGAL_COMMAND and the queue stays unchanged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -17,6 +17,7 @@ mod path;
 mod queued;
 mod source;
 mod storage;
+mod switch;
 
 use emmc_regs::ext_csd::reg;
 use emmc_units::Instant;
@@ -314,26 +315,6 @@ impl Device {
             done = done.max(region.ftl.purge(nand, done)?);
         }
         Ok(done)
-    }
-
-    /// Switches the volatile cache; switching it off flushes it. `false`: the card has none.
-    ///
-    /// Errors: as [`Device::flush`].
-    pub fn set_cache(&mut self, on: bool, now: Instant) -> Result<bool, StorageError> {
-        if self.path.cache_on && !on {
-            self.flush(now)?;
-        }
-        if self.has_write_buffer() {
-            return Ok(!on);
-        }
-        let has_cache = self.profile.controller.cache_bytes >= self.profile.ftl.unit_bytes;
-        self.path.cache_on = on && has_cache;
-        Ok(has_cache || !on)
-    }
-
-    /// Whether writes are acknowledged from a buffer that cannot be switched off, as on some SD cards.
-    pub fn has_write_buffer(&self) -> bool {
-        self.profile.controller.write_buffer_bytes > 0
     }
 
     /// Power is lost at `now`, with all volatile data.

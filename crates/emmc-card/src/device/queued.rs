@@ -10,7 +10,7 @@ impl Device {
     /// buffer has no room before another transfer ends.
     ///
     /// Errors: out of range, power lost.
-    pub(crate) fn prepare_read(
+    pub fn prepare_read(
         &mut self,
         area: Area,
         lba: u64,
@@ -24,13 +24,7 @@ impl Device {
     /// The firmware takes a queued write, before its transfer. Returns when the data can come.
     ///
     /// Errors: out of range, worn out, power lost.
-    pub(crate) fn prepare_write(
-        &mut self,
-        area: Area,
-        lba: u64,
-        sectors: u32,
-        now: Instant,
-    ) -> Result<Instant, StorageError> {
+    pub fn prepare_write(&mut self, area: Area, lba: u64, sectors: u32, now: Instant) -> Result<Instant, StorageError> {
         self.writable()?;
         self.path.prepare_write(&self.storage, area, lba, sectors, now)
     }
@@ -41,7 +35,7 @@ impl Device {
     }
 
     /// A queued read has ended, transferred or not: what was fetched for it is dropped.
-    pub(crate) fn drop_prepared(&mut self, area: Area, lba: u64, sectors: u32) {
+    pub fn drop_prepared(&mut self, area: Area, lba: u64, sectors: u32) {
         self.path.drop_prepared(area, lba, lba + u64::from(sectors));
     }
 

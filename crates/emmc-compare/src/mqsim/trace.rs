@@ -5,8 +5,8 @@ use std::io::{BufWriter, Write};
 use std::path::Path;
 
 use anyhow::{Context, bail};
-use emmc_card::sim::SimTarget;
 use emmc_port::BlockOp;
+use emmc_sim::SimTarget;
 use emmc_workload::Job;
 use emmc_workload::job::requests;
 

@@ -4,8 +4,8 @@ use emmc_card::card::Card;
 use emmc_card::device::{Beyond, DeviceOptions, Missing};
 use emmc_card::nand::StoredContent;
 use emmc_card::profile::Profile;
-use emmc_card::sim::SimTarget;
 use emmc_port::{BlockContent, BlockDone, BlockOp, BlockRequest, BlockTarget, TargetError, TargetFill, TargetShape};
+use emmc_sim::SimTarget;
 use emmc_units::{Instant, Nanos, Rng};
 
 use super::{LEVELS, TrueCard};

@@ -11,8 +11,8 @@ use emmc_card::card::Card;
 use emmc_card::device::DeviceOptions;
 use emmc_card::nand::StoredContent;
 use emmc_card::profile::Profile;
-use emmc_card::sim::SimTarget;
 use emmc_port::BlockTarget;
+use emmc_sim::SimTarget;
 use emmc_units::{Instant, Nanos, Rng};
 
 use crate::noise::{Noise, NoisyTarget};

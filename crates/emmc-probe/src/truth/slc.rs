@@ -1,7 +1,7 @@
 //! Caches of single-bit cells of random cards, and how fast they really refill.
 
-use emmc_card::sim::SimTarget;
 use emmc_port::{BlockOp, BlockRequest, BlockTarget};
+use emmc_sim::SimTarget;
 use emmc_units::{Nanos, Rng};
 
 use super::{MIB, TrueCard, pick};

@@ -2,8 +2,8 @@
 
 use std::ops::Range;
 
-use emmc_card::sim::SimTarget;
 use emmc_port::{BlockDone, BlockOp, BlockRequest, BlockTarget, TargetError, TargetFill, TargetShape};
+use emmc_sim::SimTarget;
 use emmc_units::{Instant, Nanos, Rng};
 
 use super::{MIB, TrueCard, pick};

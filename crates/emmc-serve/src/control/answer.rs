@@ -4,10 +4,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use emmc_card::card::Card;
+use emmc_card::condition::Internals;
 use emmc_card::device::{Area, Device};
 use emmc_card::nand::BlockHealth;
 use emmc_card::nand::FaultPlan;
-use emmc_card::sim::Internals;
 use emmc_units::{Instant, Nanos};
 use serde::Serialize;
 use serde_json::{Value, json};

@@ -1,8 +1,8 @@
 //! A trial: a card under a duty.
 
 use emmc_card::device::Health;
-use emmc_card::sim::SimTarget;
 use emmc_port::{BlockOp, BlockRequest, BlockTarget, CardCounters, CardTarget, TargetError};
+use emmc_sim::SimTarget;
 use emmc_units::{Bytes, SECTOR_BYTES, Size};
 use emmc_workload::duty::{Discard, Duty, DutyLoad, DutyPart, Partition, Requests};
 use emmc_workload::{BenchError, Progress, Watch};

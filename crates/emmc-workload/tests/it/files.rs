@@ -1,8 +1,8 @@
 //! Suites on files, on models of filesystems above a virtual card, with known results.
 
 use crate::cards::{card, figure, told};
-use emmc_card::sim::SimTarget;
 use emmc_port::{BlockTarget, FilePlace, FilesystemError, NewFilesystem, TreeWork};
+use emmc_sim::SimTarget;
 use emmc_units::Instant;
 use emmc_workload::fs::{Disk, Ext4, F2fs, Filesystem, ModelTree, MountOptions};
 use emmc_workload::{BenchError, FileBench, FileShape, Options, Outcome, Progress, Unwatched, Watch, on_files};

@@ -6,11 +6,12 @@ mod life;
 mod speed;
 mod wear;
 
+use emmc_card::condition::Condition;
 use emmc_card::device::{Device, DeviceOptions};
 use emmc_card::nand::StoredContent;
 use emmc_card::profile::{Profile, shipped};
-use emmc_card::sim::{Condition, SimTarget};
 use emmc_regs::CardKind;
+use emmc_sim::SimTarget;
 use emmc_units::Instant;
 use emmc_workload::job::{Ended, RunResult, run};
 use emmc_workload::{Job, Progress, Unwatched, Watch};

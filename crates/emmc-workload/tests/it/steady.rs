@@ -8,7 +8,7 @@ mod models;
 use crate::cards::{card, figure, told};
 use emmc_card::nand::CellMode;
 use emmc_card::profile::{GcPolicy, Layout, Profile, RegionRole, TRIM_LOG_BLOCKS};
-use emmc_card::sim::SimTarget;
+use emmc_sim::SimTarget;
 use emmc_workload::{Options, Outcome};
 
 const UNIT: u32 = 4096;

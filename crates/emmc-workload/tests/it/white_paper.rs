@@ -6,10 +6,10 @@
 //! simulated card gives the hardware time, and mechanisms of the board the rest.
 
 use crate::cards::{queueing_card, told};
-use emmc_card::sim::SimTarget;
 use emmc_host::system::Spent;
 use emmc_host::{HostTarget, board};
 use emmc_port::{BlockOp, BlockTarget};
+use emmc_sim::SimTarget;
 use emmc_workload::{FlushAt, Limit, Measured, Mix, Options, Order, Outcome, Progress, Stream, Unwatched, drive};
 
 const MIB: f64 = 1_048_576.0;

@@ -87,7 +87,7 @@ fn schema(document: DocumentName) -> Value {
         #[cfg(feature = "sim")]
         DocumentName::SimCheck => enveloped::<sim::check::Checked>(sim::check::SCHEMA),
         #[cfg(feature = "sim")]
-        DocumentName::SimInfo => enveloped::<emmc_card::sim::Internals>(sim::info::SCHEMA),
+        DocumentName::SimInfo => enveloped::<emmc_card::condition::Internals>(sim::info::SCHEMA),
         #[cfg(feature = "sim")]
         DocumentName::SimPipeline => enveloped::<emmc_host::PipelineResult>(sim::pipeline::SCHEMA),
         #[cfg(feature = "sim")]

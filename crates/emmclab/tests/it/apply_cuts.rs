@@ -21,7 +21,7 @@ enum Cut {
 
 /// A card whose power is cut at a command, counted from 1; 0: never.
 struct CutPort<'a> {
-    card: &'a mut emmc_card::sim::CommandTarget,
+    card: &'a mut emmc_sim::CommandTarget,
     at: u32,
     cut: Cut,
     count: u32,
@@ -30,7 +30,7 @@ struct CutPort<'a> {
 impl CutPort<'_> {
     fn run<T>(
         &mut self,
-        act: impl FnOnce(&mut emmc_card::sim::CommandTarget) -> Result<T, PortError>,
+        act: impl FnOnce(&mut emmc_sim::CommandTarget) -> Result<T, PortError>,
     ) -> Result<T, PortError> {
         self.count += 1;
         let lost = || PortError::Lost { opcode: 0, reason: "power is lost".into() };

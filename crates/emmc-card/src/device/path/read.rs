@@ -16,8 +16,8 @@ use crate::nand::Nand;
 const READ_AHEAD_SECTORS_MIN: u64 = 8;
 
 impl Device {
-    /// The places that will be read soon; without effect on the card.
-    pub(crate) fn foresee_reads(&self, area: Area, offsets_bytes: &[u64]) {
+    /// The places that will be read soon; without effect on the card. Unit: bytes.
+    pub fn foresee_reads(&self, area: Area, offsets_bytes: &[u64]) {
         Path::foresee_reads(&self.storage, area, offsets_bytes);
     }
 }

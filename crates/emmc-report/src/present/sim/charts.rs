@@ -1,6 +1,6 @@
 //! Charts of the virtual card: drawn in HTML, lines of text on a terminal.
 
-use emmc_card::sim::{BlockMap, WearBin};
+use emmc_card::condition::{BlockMap, WearBin};
 use emmc_workload::job::{PhaseResult, Series};
 use emmc_workload::{Bucket, Latency};
 use serde_json::{Value, json};

@@ -1,8 +1,8 @@
 //! The internals of a virtual card.
 
+use emmc_card::condition::Internals;
 use emmc_card::ftl::FtlStats;
 use emmc_card::nand::Counters;
-use emmc_card::sim::Internals;
 use emmc_units::{Bytes, SECTOR_BYTES};
 
 use super::{charts, count, duration};

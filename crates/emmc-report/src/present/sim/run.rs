@@ -1,6 +1,6 @@
 //! The results of a run on a virtual card.
 
-use emmc_card::sim::Condition;
+use emmc_card::condition::Condition;
 use emmc_units::Bytes;
 use emmc_workload::Latency;
 use emmc_workload::job::{Ended, PhaseResult, RunResult};

@@ -3,9 +3,9 @@
 use emmc_card::device::{Device, DeviceOptions};
 use emmc_card::nand::StoredContent;
 use emmc_card::profile::{Profile, shipped};
-use emmc_card::sim::SimTarget;
 use emmc_host::HostTarget;
 use emmc_port::BlockTarget;
+use emmc_sim::SimTarget;
 use emmc_units::{Instant, Nanos};
 use emmc_workload::{Bench, Options, Outcome, Unwatched, named};
 

@@ -8,9 +8,9 @@ use emmc_card::card::Card;
 use emmc_card::device::DeviceOptions;
 use emmc_card::nand::StoredContent;
 use emmc_card::profile::shipped;
-use emmc_card::sim::SimTarget;
 use emmc_host::{HostTarget, board};
 use emmc_port::{BlockOp, BlockRequest, BlockTarget};
+use emmc_sim::SimTarget;
 use emmc_units::{Instant, Nanos};
 use emmc_workload::{Bench, Options, Outcome, Unwatched, named};
 

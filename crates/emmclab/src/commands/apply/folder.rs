@@ -8,11 +8,11 @@ use std::sync::atomic::AtomicBool;
 use emmc_analysis::plan::{CardIdentity, Plan, Standing};
 use emmc_card::card::Card;
 use emmc_card::nand::StoredContent;
-use emmc_card::sim::{CommandTarget, command_target};
 use emmc_port::{Approved, CommandPort, PortError};
 use emmc_regs::ext_csd::EXT_CSD_BYTES;
 use emmc_serve::served::{Served, ServedOptions};
 use emmc_serve::store::StoreError;
+use emmc_sim::{CommandTarget, command_target};
 use emmc_units::Instant;
 
 use super::{ApplyDocument, consent, port_error, unsupported, work};

@@ -11,11 +11,11 @@ use emmc_card::card::Card;
 use emmc_card::device::DeviceOptions;
 use emmc_card::nand::StoredContent;
 use emmc_card::profile::{Profile, shipped};
-use emmc_card::sim::CommandTarget;
 use emmc_port::{CardData, CommandPort, Consent, serial_text};
 use emmc_regs::CardKind;
 use emmc_regs::cid::Cid;
 use emmc_regs::ext_csd::ExtCsd;
+use emmc_sim::CommandTarget;
 use emmc_units::{Bytes, Instant, Sectors};
 
 use super::{ApplyDocument, port_error, unsupported, work};

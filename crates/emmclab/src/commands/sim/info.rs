@@ -1,7 +1,7 @@
 //! `sim info`: the internal state of a virtual card.
 
+use emmc_card::condition::Internals;
 use emmc_card::nand::StoredContent;
-use emmc_card::sim::Internals;
 use emmc_units::Instant;
 
 use crate::CommandResult;

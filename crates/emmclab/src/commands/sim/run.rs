@@ -7,8 +7,9 @@ use std::sync::atomic::AtomicBool;
 
 use anyhow::{Context, ensure};
 use emmc_card::card::Card;
+use emmc_card::condition::Condition;
 use emmc_card::nand::StoredContent;
-use emmc_card::sim::{Condition, SimTarget};
+use emmc_sim::SimTarget;
 use emmc_workload::Job;
 use emmc_workload::job::{Ended, READY_JOBS, RunResult, ready_job, run as run_job};
 use serde::Serialize;

@@ -4,7 +4,7 @@ use emmc_card::card::Card;
 use emmc_card::device::DeviceOptions;
 use emmc_card::nand::StoredContent;
 use emmc_card::profile::Profile;
-use emmc_card::sim::CommandTarget;
+use emmc_sim::CommandTarget;
 use emmc_units::Instant;
 
 /// The serial number of the cards.

@@ -16,23 +16,23 @@
 use std::cmp::Reverse;
 use std::collections::VecDeque;
 
+use emmc_card::card::PREPARATION;
+use emmc_card::device::StorageError;
 use emmc_port::{BlockOp, BlockRequest, TargetError};
 use emmc_units::{Instant, Nanos, SECTOR_BYTES};
 
-use super::polling::POLLING;
-use super::{COMMAND_BYTES, SimTarget};
-use crate::card::PREPARATION;
-use crate::device::StorageError;
+use crate::polling::POLLING;
+use crate::{COMMAND_BYTES, SimTarget};
 
 /// Commands before their transfer.
 #[derive(Debug, Default)]
-pub(super) struct Queue {
+pub(crate) struct Queue {
     /// In the card, in the order in which they were queued.
     tasks: Vec<Task>,
     /// In the host for want of a slot, with the time since when.
     waiting: VecDeque<(Command, Instant)>,
     /// Commands that have a slot, until their end.
-    pub(super) with_slot: usize,
+    pub(crate) with_slot: usize,
 }
 
 /// A command in the card.
@@ -46,7 +46,7 @@ struct Task {
 
 /// One request, or several that adjoin.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Command {
+pub(crate) struct Command {
     /// The sectors of all.
     request: BlockRequest,
     /// The places of its requests, each of which names the next.
@@ -71,7 +71,7 @@ impl Command {
 
 impl SimTarget {
     /// The host hands over a request at `at`; it waits where the card has no free slot.
-    pub(super) fn enter(&mut self, place: u32, at: Instant) -> Result<(), TargetError> {
+    pub(crate) fn enter(&mut self, place: u32, at: Instant) -> Result<(), TargetError> {
         let request = self.requests[place as usize].request;
         if self.queue.waiting.is_empty() && self.queue.with_slot < self.commands_max {
             return self.start_command(Command { request, first: place, last: place }, at);
@@ -129,7 +129,7 @@ impl SimTarget {
     }
 
     /// The card takes a task at `at`; returns when it is ready. `None`: its buffer has no room.
-    pub(super) fn prepared(&mut self, request: &BlockRequest, at: Instant) -> Result<Option<Instant>, StorageError> {
+    pub(crate) fn prepared(&mut self, request: &BlockRequest, at: Instant) -> Result<Option<Instant>, StorageError> {
         let (lba, sectors) = (request.offset_bytes / SECTOR_BYTES, (request.bytes / SECTOR_BYTES) as u32);
         match request.op {
             BlockOp::Read => self.device.prepare_read(self.access.area, lba, sectors, at + PREPARATION),
@@ -138,7 +138,7 @@ impl SimTarget {
     }
 
     /// Computes the transfers that begin before the next end of a request and no later than `until`.
-    pub(super) fn transfer_until(&mut self, until: Option<Instant>) -> Result<(), TargetError> {
+    pub(crate) fn transfer_until(&mut self, until: Option<Instant>) -> Result<(), TargetError> {
         while let Some((begin, index)) = self.next_transfer() {
             let is_later = until.is_some_and(|until| begin > until);
             if is_later || self.outstanding.next_at().is_some_and(|end| end <= begin) {
@@ -150,7 +150,7 @@ impl SimTarget {
     }
 
     /// Computes the transfers of all tasks in the card.
-    pub(super) fn transfer_all(&mut self) -> Result<(), TargetError> {
+    pub(crate) fn transfer_all(&mut self) -> Result<(), TargetError> {
         while let Some((_, index)) = self.next_transfer() {
             self.run_transfer(index)?;
         }
@@ -186,7 +186,7 @@ impl SimTarget {
     ///
     /// A task that becomes ready during another's transfer is found at the end of that, without a further wait: the
     /// engine asks during the last block (CBC 1).
-    pub(super) fn found(&self, queued: Instant, ready: Instant) -> Instant {
+    pub(crate) fn found(&self, queued: Instant, ready: Instant) -> Instant {
         if ready <= self.moved {
             return queued.max(ready);
         }
@@ -200,7 +200,7 @@ impl SimTarget {
     }
 
     /// The end of a command is known, and so that of its requests.
-    pub(super) fn ended_at(&mut self, first: u32, (done, error): (Instant, Option<String>)) {
+    pub(crate) fn ended_at(&mut self, first: u32, (done, error): (Instant, Option<String>)) {
         let mut place = Some(first);
         while let Some(ended) = place {
             if let Some(error) = &error {
@@ -212,7 +212,7 @@ impl SimTarget {
     }
 
     /// A command ended at `done`: the next one that waits gets its slot.
-    pub(super) fn freed(&mut self, done: Instant) -> Result<(), TargetError> {
+    pub(crate) fn freed(&mut self, done: Instant) -> Result<(), TargetError> {
         self.queue.with_slot -= 1;
         match self.queue.waiting.pop_front() {
             Some((command, since)) => self.start_command(command, done.max(since)),

@@ -1,10 +1,10 @@
 //! Requests with content, on a card that stores data.
 
+use emmc_card::device::{Device, HostDone, StorageError, WriteFlags};
 use emmc_port::{Access, BlockContent, BlockDone, BlockOp, BlockRequest, TargetError};
 use emmc_units::{Instant, SECTOR_BYTES};
 
-use super::SimTarget;
-use crate::device::{Device, HostDone, StorageError, WriteFlags};
+use crate::SimTarget;
 
 impl BlockContent for SimTarget {
     fn read_into(&mut self, offset_bytes: u64, into: &mut [u8]) -> Result<BlockDone, TargetError> {

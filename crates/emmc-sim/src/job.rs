@@ -1,12 +1,12 @@
 //! The card below a job: areas, power, and counters.
 
+use emmc_card::device::StorageError;
+use emmc_card::ftl::FtlError;
 use emmc_port::{Access, CardCounters, CardTarget, TargetError};
 use emmc_regs::Area;
 use emmc_units::{Nanos, SECTOR_BYTES};
 
-use super::{SimTarget, switch_cache};
-use crate::device::StorageError;
-use crate::ftl::FtlError;
+use crate::SimTarget;
 
 impl CardTarget for SimTarget {
     fn area_bytes(&self, area: Area) -> u64 {
@@ -26,8 +26,8 @@ impl CardTarget for SimTarget {
     }
 
     fn set_cache(&mut self, on: bool) -> Result<(), TargetError> {
-        match switch_cache(&mut self.device, on, self.now) {
-            Ok(_) | Err(StorageError::Ftl(FtlError::WornOut)) => Ok(()),
+        match self.device.switch_cache(on, self.now) {
+            Ok(()) | Err(StorageError::Ftl(FtlError::WornOut)) => Ok(()),
             Err(error) => Err(self.failed(error)),
         }
     }

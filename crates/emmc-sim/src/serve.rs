@@ -2,12 +2,12 @@
 
 use std::cmp::Reverse;
 
+use emmc_card::device::StorageError;
+use emmc_card::ftl::FtlError;
 use emmc_port::{BlockRequest, SimulatedTarget, TargetError};
 use emmc_units::Instant;
 
-use super::{DEPTH_MAX, Outstanding, SimTarget};
-use crate::device::StorageError;
-use crate::ftl::FtlError;
+use crate::{DEPTH_MAX, Outstanding, SimTarget};
 
 impl SimTarget {
     /// A place for an outstanding request.

@@ -1,14 +1,14 @@
 //! How a host learns that the card is ready: it asks, with pauses.
 
+use emmc_card::device::StorageError;
 use emmc_port::BlockRequest;
 use emmc_units::{Instant, Nanos};
 
-use super::SimTarget;
-use crate::device::StorageError;
+use crate::SimTarget;
 
 /// The pause of a queue engine between two CMD13 that ask for ready tasks: 4096 clocks of 200 MHz, as drivers of
 /// sdhci leave it. Others set 2.35 us (mtk-sd) to the reset value of 213 us.
-pub(super) const POLLING: Nanos = Nanos(20_480);
+pub(crate) const POLLING: Nanos = Nanos(20_480);
 /// The first pause of Linux between two CMD13 that ask whether a flush has ended, and the longest: each is twice the
 /// last. A flush may take 30 s. A host controller cannot wait for the card that long, so no interrupt reports the end.
 ///
@@ -29,7 +29,7 @@ impl SimTarget {
     }
 
     /// Queues a task at `now`: CMD44 and CMD45, then CMD13 until it is ready. Returns when CMD46 or CMD47 can be sent.
-    pub(super) fn queued(&mut self, request: &BlockRequest, now: Instant) -> Result<Instant, StorageError> {
+    pub(crate) fn queued(&mut self, request: &BlockRequest, now: Instant) -> Result<Instant, StorageError> {
         if self.polling.is_none() {
             return Ok(now);
         }
@@ -41,7 +41,7 @@ impl SimTarget {
     }
 
     /// When a host knows that a flush which it sent at `now` ended at `done`: it asks with growing pauses.
-    pub(super) fn asked(&self, now: Instant, done: Instant) -> Instant {
+    pub(crate) fn asked(&self, now: Instant, done: Instant) -> Instant {
         if !self.asks_for_flushes {
             return done;
         }

@@ -1,7 +1,8 @@
 //! A virtual card as a host configures it: identified and selected, one command after the other.
 //!
-//! Absent on purpose: data of sectors (`target`), and which commands make sense.
+//! Absent on purpose: data of sectors (`SimTarget`), and which commands make sense.
 
+use emmc_card::card::{Card, Reply};
 use emmc_port::{Approved, CommandPort, PortError};
 use emmc_regs::CardKind;
 use emmc_regs::command::Response;
@@ -9,8 +10,6 @@ use emmc_regs::ext_csd::EXT_CSD_BYTES;
 use emmc_regs::ocr::Ocr;
 use emmc_regs::r1::R1;
 use emmc_units::{Instant, Nanos};
-
-use crate::card::{Card, Reply};
 
 /// Between two commands.
 const PAUSE: Nanos = Nanos::from_micros(10);

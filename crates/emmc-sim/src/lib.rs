@@ -4,6 +4,7 @@
 //! rest wait in the host; those that wait for a slot of the queue and adjoin become one command. Absent on purpose: the
 //! host's own cost (`emmc-host`).
 
+pub mod command_target;
 mod content;
 mod job;
 mod polling;
@@ -13,16 +14,15 @@ mod serve;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
+use emmc_card::device::{Area, Device, HostDone, StorageError, WriteFlags};
+use emmc_card::ftl::{FtlError, TrimKind};
 use emmc_port::{
     Access, BlockContent, BlockDone, BlockOp, BlockRequest, BlockTarget, SimulatedTarget, TargetError, TargetFill,
     TargetKind, TargetShape,
 };
-use emmc_regs::CardKind;
-use emmc_regs::ext_csd::reg;
 use emmc_units::{Agenda, Instant, Nanos, SECTOR_BYTES};
 
-use crate::device::{Area, Device, HostDone, StorageError, WriteFlags};
-use crate::ftl::{FtlError, TrimKind};
+pub use command_target::CommandTarget;
 use polling::POLLING;
 use queue::Queue;
 
@@ -81,7 +81,7 @@ impl SimTarget {
     /// on, if it has one, as in Linux; [`Device::set_cache`] switches it off.
     pub fn new(mut device: Device, name: &str, now: Instant, queueing: bool) -> Self {
         // Only switching off does work that can fail.
-        let _ = switch_cache(&mut device, true, now);
+        let _ = device.switch_cache(true, now);
         let shape = TargetShape {
             name: name.into(),
             kind: TargetKind::Simulated,
@@ -353,15 +353,6 @@ impl BlockTarget for SimTarget {
     fn content(&mut self) -> Option<&mut dyn BlockContent> {
         if self.device.keeps_data() { Some(self) } else { None }
     }
-}
-
-/// Switches the cache, also in the register. Returns whether the card has one.
-fn switch_cache(device: &mut Device, on: bool, now: Instant) -> Result<bool, StorageError> {
-    let has_cache = device.set_cache(on, now)?;
-    if has_cache && device.profile().kind == CardKind::Emmc {
-        device.registers_mut().ext_csd[reg::CACHE_CTRL] = u8::from(on);
-    }
-    Ok(has_cache)
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 use super::*;
-use crate::device::DeviceOptions;
-use crate::nand::StoredContent;
-use crate::profile::shipped;
+use emmc_card::device::DeviceOptions;
+use emmc_card::nand::StoredContent;
+use emmc_card::profile::shipped;
 
 fn target(profile: &str, queueing: bool) -> SimTarget {
     let profile = shipped::named(profile).unwrap();
@@ -133,7 +133,11 @@ fn requests_that_wait_side_by_side_become_one_command() {
 fn a_present_cache_is_enabled_also_in_the_registers() {
     for (name, has_cache) in [("odroid-64g", true), ("friendlyelec-emmc-8g", false)] {
         let target = target(name, true);
-        assert_eq!(target.device().registers().ext_csd[reg::CACHE_CTRL], u8::from(has_cache), "{name}");
+        assert_eq!(
+            target.device().registers().ext_csd[emmc_regs::ext_csd::reg::CACHE_CTRL],
+            u8::from(has_cache),
+            "{name}"
+        );
     }
 }
 
