@@ -20,6 +20,9 @@ use crate::hwpart::Certainty;
 /// SEC_COUNT above which a part is sector addressed: 2 GiB.
 const BYTE_ADDRESSED_SECTORS_MAX: u64 = 4_194_304;
 
+/// B_PWR_WP_EN and B_PERM_WP_EN.
+const BOOT_WP_ENABLE: u8 = 5;
+
 /// Plans a change. It never fails and never sends anything: an obstacle is a refusal.
 pub fn plan(card: &CardData, request: &Request) -> Plan {
     let mut draft = Draft::new(card);
@@ -65,7 +68,30 @@ impl Draft {
                 None => merged.push(*next),
             }
         }
-        merged.iter().for_each(|wanted| self.add_byte(wanted));
+        for wanted in &merged {
+            self.by_duration(wanted).iter().for_each(|part| self.add_byte(part));
+        }
+    }
+
+    /// Bits that outlast a power cycle and bits that do not are two steps, so that the registers show each; the bits of
+    /// BOOT_WP select and enable together.
+    fn by_duration(&self, wanted: &Wanted) -> Vec<Wanted> {
+        let (Some(field), Some(old)) = (field_at(wanted.offset), self.new.byte(wanted.offset)) else {
+            return vec![*wanted];
+        };
+        let changed = (old ^ wanted.value) & wanted.mask;
+        if field == reg::BOOT_WP && changed & BOOT_WP_ENABLE != 0 {
+            return vec![*wanted];
+        }
+        let index = wanted.offset - field.offset;
+        let is_volatile = |bit: u8| field.persistence_of_bit(index, bit).is_volatile();
+        let volatile =
+            (0..8).filter(|bit| changed >> bit & 1 == 1 && is_volatile(*bit)).fold(0, |mask, bit| mask | 1 << bit);
+        if volatile == 0 || volatile == changed {
+            return vec![*wanted];
+        }
+        let part = |mask: u8| Wanted { mask, value: wanted.value & mask, ..*wanted };
+        vec![part(wanted.mask & !volatile), part(volatile)]
     }
 
     fn add_byte(&mut self, wanted: &Wanted) {
@@ -95,7 +121,7 @@ impl Draft {
             Ok(write) => {
                 self.new.set_bits(wanted.offset, 0xff, new);
                 let mut step = register_step(field, wanted, old, &write);
-                if field == reg::BOOT_WP {
+                if field == reg::BOOT_WP && (old ^ new) & BOOT_WP_ENABLE != 0 {
                     match self.old.byte(reg::BOOT_WP_STATUS) {
                         Some(status) => {
                             let after = boot_wp_status(new, status);

@@ -254,6 +254,12 @@ fn spread(change: &Change) -> Found {
     let (Some(old), Some(new)) = (change.old.byte(reg::BOOT_WP), change.new.byte(reg::BOOT_WP)) else {
         return Found::Unknown(reg::BOOT_WP);
     };
+    let changed = old ^ new;
+    if changed & 5 == 5 || changed & 5 != 0 && changed & 0x50 != 0 {
+        let evidence = vec![format!("{} {old:#04x} -> {new:#04x}", reg::BOOT_WP)];
+        let what = "one plan enables one kind of protection: BOOT_WP_STATUS shows one after the other";
+        return Found::Broken(objection("protection-mixed", what, evidence));
+    }
     if old & 4 == 0 || new & 4 == 0 {
         return Found::Holds;
     }

@@ -2,6 +2,10 @@
 
 #[cfg(feature = "sim")]
 mod apply_cuts;
+#[cfg(feature = "sim")]
+mod apply_random;
+#[cfg(all(feature = "bench", feature = "sim"))]
+mod apply_targets;
 mod bad_input;
 #[cfg(feature = "bench")]
 mod bench_ends;
