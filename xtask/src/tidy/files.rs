@@ -26,6 +26,10 @@ const UNSAFE_FILES: [&str; 13] = [
 /// The crates with I/O, clocks and threads; all others are core and have none.
 const EDGE: [&str; 7] = ["emmc-linux", "emmc-qemu", "emmc-serve", "emmc-lab", "emmc-compare", "emmc-guest", "emmclab"];
 
+/// The function that sends a change of a card's configuration, where it is, and the one file that calls it.
+const SENDS: &str = concat!("send_", "approved(");
+const SENDERS: [&str; 2] = ["crates/emmc-linux/src/commit.rs", "crates/emmc-linux/src/ioctl.rs"];
+
 /// What the core does not use outside its tests.
 const OUTSIDE: [&str; 8] = [
     "std::fs",
@@ -82,6 +86,9 @@ pub(crate) fn check(path: &str, text: &str, tests: &[String]) -> Vec<String> {
         if !UNSAFE_FILES.contains(&path) {
             report(index + 1, format!("{:?} outside {UNSAFE_FILES:?}", line.trim()));
         }
+    }
+    for (index, _) in text.lines().enumerate().filter(|(_, line)| line.contains(SENDS) && !SENDERS.contains(&path)) {
+        report(index + 1, format!("a command that changes a card is sent outside {:?}", SENDERS[0]));
     }
     let is_test = tests.iter().any(|test| path.strip_suffix(".rs").unwrap_or(path).starts_with(test.as_str()));
     if !is_test && path.starts_with("crates/") && path.contains("/src/") {
@@ -192,6 +199,11 @@ mod tests {
                 "crates/emmc-regs/src/a.rs",
                 "\nuse std::fs::File;\n",
                 "crates/emmc-regs/src/a.rs:2: \"std::fs\" in a core crate",
+            ),
+            (
+                "crates/emmc-linux/src/a.rs",
+                concat!("ioctl::send_", "approved(&device, command)\n"),
+                "crates/emmc-linux/src/a.rs:1: ",
             ),
             ("crates/a/src/b/c.rs", "include_str!(\"../../../testdata/x\")\n", "crates/a/src/b/c.rs:1: "),
         ] {

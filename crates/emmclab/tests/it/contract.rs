@@ -3,6 +3,8 @@
 //! The golden lists in `json_keys` have every key of the documents below. A missing key breaks scripts; a new key is
 //! added to the list by hand, or by a run with `EMMCLAB_WRITE_KEYS=1` and a review of the difference.
 
+mod plans;
+
 use crate::support;
 use std::collections::BTreeSet;
 use std::path::Path;
