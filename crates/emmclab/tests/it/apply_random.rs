@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 
 use emmc_analysis::hwpart::{self, EnhRequest, ExtAttribute, GpRequest, LayoutRequest, WrRelArgument};
 use emmc_analysis::plan::{Ended, Plan, Request, Stand, carry_out, of_hwpart, plan};
-use emmc_card::sim::CommandTarget;
 use emmc_port::{CommandPort, Consent};
 use emmc_regs::ext_csd::{EXT_CSD_BYTES, Field, field_at, reg};
+use emmc_sim::CommandTarget;
 use emmc_units::{Bytes, Rng, Size};
 
 use crate::support::virtual_cards::{self, SERIAL};

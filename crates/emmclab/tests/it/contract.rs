@@ -68,15 +68,6 @@ fn plan_hwpart_has_the_documented_keys() {
     }
 }
 
-#[test]
-fn a_plan_is_saved_as_it_is_printed() {
-    let folder = scratch("saved_plan");
-    let card = save(&folder, "s0j56.bin", s0j56());
-    let file = folder.join("plan.json");
-    let args = ["plan", "hwpart", &card, "--enh-user", "max", "--json", "-o", file.to_str().unwrap()];
-    assert_eq!(emmclab(args).exits(0).stdout, std::fs::read_to_string(file).unwrap());
-}
-
 #[cfg(feature = "schema")]
 #[test]
 fn a_document_that_breaks_its_schema_is_found() {

@@ -28,10 +28,11 @@ pub(super) fn ask(plan: &Plan, card: &CardIdentity, args: &ApplyArgs, is_quiet: 
         None if std::io::stdin().is_terminal() => typed(serial),
         None => {
             let how = format!("--permanent {}", serial_text(serial));
-            let lost = plan.lost.join("; ");
+            // A program that reads JSON has not seen what is lost.
+            let lost = if is_quiet { format!("; lost: {}", plan.lost.join("; ")) } else { String::new() };
             return Err(format!(
-                "{target}: the plan has steps that cannot be reverted; no terminal to confirm the card's serial number \
-                 at: use {how}; lost: {lost}; nothing was sent"
+                "{target}: the plan has steps that cannot be reverted, and there is no terminal to type the card's serial \
+                 number at: use {how}; nothing was sent{lost}"
             ));
         }
     };

@@ -5,6 +5,15 @@ use crate::support::cards::s0j56;
 use crate::support::{emmclab, save, scratch};
 
 #[test]
+fn a_plan_is_saved_as_it_is_printed() {
+    let folder = scratch("saved_plan");
+    let card = save(&folder, "s0j56.bin", s0j56());
+    let file = folder.join("plan.json");
+    let args = ["plan", "hwpart", &card, "--enh-user", "max", "--json", "-o", file.to_str().unwrap()];
+    assert_eq!(emmclab(args).exits(0).stdout, std::fs::read_to_string(file).unwrap());
+}
+
+#[test]
 fn plan_documents_keep_their_keys() {
     let dump = save(&scratch("plan_documents"), "s0j56.bin", s0j56());
     let lines = [
