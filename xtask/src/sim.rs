@@ -1,4 +1,4 @@
-//! Power-cut tests of the virtual card: cuts at every step of seeded workloads, and at random.
+//! Power-cut tests of the virtual card: cuts at every step of seeded workloads, and at random, in every area.
 
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -132,7 +132,9 @@ fn every_step(extent: &Extent, found: &Found) {
 fn at_random(extent: &Extent, found: &Found) {
     while found.cuts.load(Ordering::Relaxed) < extent.cuts {
         let life = found.life.fetch_add(1, Ordering::Relaxed);
-        match attempt(Case::Random { seed: extent.seed.wrapping_add(life) }) {
+        let seed = extent.seed.wrapping_add(life);
+        // One life in four is that of another area than the user's.
+        match attempt(if life % 4 == 3 { Case::Area { seed } } else { Case::Random { seed } }) {
             Ok(outcome) => {
                 found.cuts.fetch_add(u64::from(outcome.cuts), Ordering::Relaxed);
                 found.lives.fetch_add(1, Ordering::Relaxed);

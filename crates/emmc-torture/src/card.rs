@@ -15,10 +15,15 @@ const SECTOR_BYTES: usize = 512;
 /// Bytes of a mapping unit of a scaled profile: two sectors, so that sectors are read, changed and written again.
 const UNIT_BYTES: u32 = 1024;
 
-/// A device's user area.
+/// An area of a device: the user area, or another one.
 pub(crate) struct Card {
     name: String,
     device: Device,
+    area: Area,
+    /// The registers of before, but for those that follow the wear.
+    registers: Vec<u8>,
+    /// Sum of all blocks' erase counts when the counters began.
+    erased_before: u64,
     sectors: u32,
     /// Whether its volatile cache is on.
     cached: bool,
@@ -30,6 +35,44 @@ impl Card {
         let names: Vec<&str> = shipped::names().collect();
         let name = names[rng.below(names.len() as u64) as usize];
         Self::of(shipped::named(name).map_err(|error| error.to_string())?, rng)
+    }
+
+    /// Another area than the user's, of a shipped eMMC: each has WR_REL_SET of its own, the opposite of the others'.
+    pub(crate) fn draw_area(rng: &mut Rng) -> Result<Self, String> {
+        let profiles = shipped::names().map(|name| shipped::named(name).map_err(|error| error.to_string()));
+        let profiles: Vec<Profile> = profiles.collect::<Result<_, _>>()?;
+        let with_areas = |profile: &Profile| profile.kind == CardKind::Emmc && profile.areas.enhanced_groups_max > 1;
+        let mut found: Vec<Profile> = profiles.into_iter().filter(with_areas).collect();
+        let mut profile = found.swap_remove(rng.below(found.len() as u64) as usize);
+        scale(&mut profile);
+        let areas = [Area::Gp(0), Area::Gp(1), Area::Boot(0), Area::Rpmb];
+        let area = areas[rng.below(areas.len() as u64) as usize];
+        if let Area::Gp(number) = area {
+            let bit = 1 << (1 + number);
+            profile.registers.insert("WR_REL_SET".into(), if rng.below(2) == 0 { bit } else { 0x1f & !bit });
+        }
+        if rng.below(4) == 0 {
+            profile.nand.failures = Failures { program_ppb: 500_000, erase_ppm: 500 };
+        }
+        let name = format!("{} scaled down, {area:?}", profile.name);
+        let is_enhanced = rng.below(2) == 0 && profile.areas.enhanced_groups_max > 1;
+        let options = DeviceOptions { keep: StoredContent::Data, seed: rng.next_u64() };
+        let mut device = Device::new(profile, options).map_err(|error| error.to_string())?;
+        if matches!(area, Area::Gp(_)) {
+            let partitioning =
+                Partitioning { gp_groups: [1, 1, 0, 0], gp_enhanced: [is_enhanced; 4], ..Partitioning::default() };
+            device.partition(partitioning, Instant::START).map_err(|error| format!("{name}: {error}"))?;
+        }
+        let cached = rng.below(2) == 0;
+        let has_cache = device.set_cache(cached, Instant::START).map_err(|error| error.to_string())?;
+        let cached = cached && has_cache && area != Area::Rpmb;
+        Ok(Self::over(name, device, area, cached))
+    }
+
+    fn over(name: String, device: Device, area: Area, cached: bool) -> Self {
+        let sectors = device.sectors(area) as u32;
+        let (registers, erased_before) = (steady_registers(&device), erased(&device) - device.nand().counters().erases);
+        Self { name, device, area, registers, erased_before, sectors, cached }
     }
 
     /// A part, scaled down; the rest at random.
@@ -57,12 +100,25 @@ impl Card {
         }
         let cached = rng.below(2) == 0;
         let has_cache = device.set_cache(cached, Instant::START).map_err(|error| error.to_string())?;
-        let sectors = device.sectors(Area::User) as u32;
         let cached = cached && has_cache || device.has_write_buffer();
         let cache = if cached { ", cache on" } else { "" };
         let enhanced = if enhanced > 0 { format!(", {enhanced} of {groups} groups enhanced") } else { String::new() };
-        Ok(Self { name: format!("{name} scaled down{cache}{enhanced}"), device, sectors, cached })
+        Ok(Self::over(format!("{name} scaled down{cache}{enhanced}"), device, Area::User, cached))
     }
+}
+
+/// EXT_CSD without what follows from wear and waiting work.
+fn steady_registers(device: &Device) -> Vec<u8> {
+    let mut image = device.registers();
+    let changing =
+        [reg::BKOPS_STATUS, reg::PRE_EOL_INFO, reg::DEVICE_LIFE_TIME_EST_TYP_A, reg::DEVICE_LIFE_TIME_EST_TYP_B];
+    changing.into_iter().for_each(|field| image.ext_csd[field] = 0);
+    image.ext_csd.to_vec()
+}
+
+/// The sum of all blocks' erase counts.
+fn erased(device: &Device) -> u64 {
+    device.nand().blocks().iter().map(|block| u64::from(block.erase_count)).sum()
 }
 
 /// Makes a part of a few MiB of it: same cells, lanes, layers and policies, fewer and smaller blocks.
@@ -130,19 +186,20 @@ impl Subject for Card {
 
     fn write(&mut self, first: u32, data: &[u8], durability: Durability, now: Instant) -> Result<Instant, FtlError> {
         let sectors = (data.len() / SECTOR_BYTES) as u32;
-        let flags =
-            WriteFlags { reliable: durability == Durability::Reliable, force: durability != Durability::Buffered };
-        let written = self.device.write(Area::User, first.into(), sectors, flags, Some(data), now);
+        // Nothing but authenticated writes reaches RPMB, and these are reliable.
+        let is_reliable = durability == Durability::Reliable || self.area == Area::Rpmb;
+        let flags = WriteFlags { reliable: is_reliable, force: durability != Durability::Buffered };
+        let written = self.device.write(self.area, first.into(), sectors, flags, Some(data), now);
         written.map(|host| host.done).map_err(error)
     }
 
     fn read(&mut self, first: u32, out: &mut [u8], now: Instant) -> Result<Instant, FtlError> {
         let sectors = (out.len() / SECTOR_BYTES) as u32;
-        self.device.read(Area::User, first.into(), sectors, Some(out), now).map(|host| host.done).map_err(error)
+        self.device.read(self.area, first.into(), sectors, Some(out), now).map(|host| host.done).map_err(error)
     }
 
     fn trim(&mut self, first: u32, count: u32, kind: TrimKind, now: Instant) -> Result<Instant, FtlError> {
-        let trimmed = self.device.trim(Area::User, first.into(), count.into(), kind, now);
+        let trimmed = self.device.trim(self.area, first.into(), count.into(), kind, now);
         trimmed.map(|host| host.done).map_err(error)
     }
 
@@ -170,6 +227,17 @@ impl Subject for Card {
     }
 
     fn audit(&self) -> Result<(), String> {
+        let (erased, counted) = (erased(&self.device), self.erased_before + self.device.nand().counters().erases);
+        if erased != counted {
+            return Err(format!(
+                "the blocks were erased {erased} times by their own counts, {counted} times by the flash's"
+            ));
+        }
+        let changed =
+            steady_registers(&self.device).iter().zip(&self.registers).position(|(now, before)| now != before);
+        if let Some(byte) = changed {
+            return Err(format!("byte {byte} of EXT_CSD has changed"));
+        }
         self.device.audit()
     }
 
@@ -187,8 +255,14 @@ impl Subject for Card {
 
     /// WR_REL_SET makes every write that bypasses the cache reliable; without a cache all writes do.
     fn kept_as(&self, durability: Durability) -> Durability {
-        let reliable =
-            self.device.profile().kind == CardKind::Emmc && self.device.registers().ext_csd[reg::WR_REL_SET] & 1 == 1;
+        let bit = match self.area {
+            Area::User => Some(0),
+            Area::Gp(number) => Some(1 + number),
+            // Always reliable.
+            Area::Boot(_) | Area::Rpmb => None,
+        };
+        let is_set = bit.is_none_or(|bit| self.device.registers().ext_csd[reg::WR_REL_SET] >> bit & 1 == 1);
+        let reliable = self.device.profile().kind == CardKind::Emmc && is_set;
         match durability {
             Durability::Buffered if self.cached => Durability::Buffered,
             Durability::Reliable => Durability::Reliable,
@@ -199,7 +273,7 @@ impl Subject for Card {
 
     fn damaged_pairs(&self) -> Vec<u32> {
         let unit = self.device.unit_sectors();
-        let user = self.device.damaged_pairs().into_iter().filter(|&(area, _)| area == Area::User);
+        let user = self.device.damaged_pairs().into_iter().filter(|&(area, _)| area == self.area);
         user.flat_map(|(_, first)| first as u32..first as u32 + unit).collect()
     }
 }

@@ -50,6 +50,11 @@ pub enum Case {
         /// Seed of everything in it.
         seed: u32,
     },
+    /// A life of a general purpose area, a boot area or RPMB, with random cuts.
+    Area {
+        /// Seed of everything in it.
+        seed: u32,
+    },
 }
 
 impl Case {
@@ -58,6 +63,7 @@ impl Case {
         match self {
             Self::Step { workload, step } => 1 << 63 | (workload as u64) << 20 | step as u64,
             Self::Random { seed } => seed as u64,
+            Self::Area { seed } => 1 << 62 | seed as u64,
         }
     }
 
@@ -65,6 +71,8 @@ impl Case {
     pub const fn from_number(number: u64) -> Self {
         if number >> 63 == 1 {
             Self::Step { workload: (number >> 20) as u32, step: number as u32 & 0xf_ffff }
+        } else if number >> 62 == 1 {
+            Self::Area { seed: number as u32 }
         } else {
             Self::Random { seed: number as u32 }
         }
@@ -101,14 +109,19 @@ pub fn torture(case: Case) -> Result<Outcome, Violation> {
     let seed = match case {
         Case::Step { workload, .. } => 0x5eed_0000_0000 + u64::from(workload),
         Case::Random { seed } => u64::from(seed),
+        Case::Area { seed } => 0xa4ea_0000_0000 + u64::from(seed),
     };
     let mut rng = Rng::new(seed);
-    let subject = rigs::draw(&mut rng).map_err(|what| Violation { case, subject: "none".into(), what })?;
+    let drawn = match case {
+        Case::Area { .. } => rigs::draw_area(&mut rng),
+        _ => rigs::draw(&mut rng),
+    };
+    let subject = drawn.map_err(|what| Violation { case, subject: "none".into(), what })?;
     let name = subject.name().to_string();
     let mut drive = Drive::new(subject, rng);
     let result = match case {
         Case::Step { step, .. } => cut_at(&mut drive, step),
-        Case::Random { .. } => live(&mut drive),
+        Case::Random { .. } | Case::Area { .. } => live(&mut drive),
     };
     match result {
         Ok((cuts, reached)) => Ok(Outcome { subject: name, cuts, reached }),

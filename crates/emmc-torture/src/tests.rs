@@ -2,9 +2,12 @@ use super::*;
 
 #[test]
 fn seeds_identify_cases() {
-    for case in
-        [Case::Random { seed: 7 }, Case::Step { workload: 3, step: 1234 }, Case::Step { workload: u32::MAX, step: 1 }]
-    {
+    for case in [
+        Case::Random { seed: 7 },
+        Case::Area { seed: u32::MAX },
+        Case::Step { workload: 3, step: 1234 },
+        Case::Step { workload: u32::MAX, step: 1 },
+    ] {
         assert_eq!(Case::from_number(case.number()), case);
     }
 }
@@ -30,6 +33,15 @@ fn workloads_survive_random_cuts() {
         cuts += torture(Case::Random { seed }).unwrap_or_else(|violation| panic!("{violation}")).cuts;
     }
     assert!(cuts > 800, "{cuts}");
+}
+
+#[test]
+fn areas_beside_the_users_survive_random_cuts() {
+    let mut cuts = 0;
+    for seed in 0..40 {
+        cuts += torture(Case::Area { seed }).unwrap_or_else(|violation| panic!("{violation}")).cuts;
+    }
+    assert!(cuts > 1000, "{cuts}");
 }
 
 /// A unit that is written after its discard, while the discard is recorded and the log begins another block.
