@@ -16,6 +16,10 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, mpsc};
 use std::thread::JoinHandle;
+use std::time::Duration;
+
+use rustix::net::sockopt::{Timeout, set_socket_timeout};
+use rustix::net::{self, AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
 
 pub use answer::{ServedState, ServedStats};
 pub use request::Order;
@@ -161,11 +165,42 @@ fn skip_line(reader: &mut impl BufRead) -> std::io::Result<()> {
     }
 }
 
+/// How long the client of [`ask`] waits for a server that is there, for each part of the answer.
+const ANSWER: Duration = Duration::from_secs(60);
+
 /// Asks the server of a card something and returns its answer. After a granted [`Order::Stop`] the server has ended.
 ///
-/// Errors: no server, or the system's.
+/// Errors: no server, or the system's; a server that is stopped does not answer in a minute.
 pub fn ask(path: &Path, order: &Order) -> std::io::Result<serde_json::Value> {
-    let client = UnixStream::connect(path)?;
+    ask_within(path, order, ANSWER)
+}
+
+/// The same with another time to wait.
+///
+/// Errors: as [`ask`].
+pub fn ask_within(path: &Path, order: &Order, patience: Duration) -> std::io::Result<serde_json::Value> {
+    answer_within(path, order, patience).map_err(|error| match error.kind() {
+        std::io::ErrorKind::WouldBlock | std::io::ErrorKind::TimedOut => {
+            let why = format!("the server does not answer in {patience:?}: it is stopped, or its card does not end");
+            std::io::Error::new(std::io::ErrorKind::TimedOut, why)
+        }
+        _ => error,
+    })
+}
+
+/// A connection on which each step takes at most this time, the connecting too: where the server takes no clients,
+/// their number is limited.
+fn connect_within(path: &Path, patience: Duration) -> std::io::Result<UnixStream> {
+    let socket = net::socket_with(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
+    for timeout in [Timeout::Send, Timeout::Recv] {
+        set_socket_timeout(&socket, timeout, Some(patience))?;
+    }
+    net::connect(&socket, &SocketAddrUnix::new(path)?)?;
+    Ok(socket.into())
+}
+
+fn answer_within(path: &Path, order: &Order, patience: Duration) -> std::io::Result<serde_json::Value> {
+    let client = connect_within(path, patience)?;
     let line = serde_json::to_string(order)? + "\n";
     (&client).write_all(line.as_bytes())?;
     let mut answer = String::new();

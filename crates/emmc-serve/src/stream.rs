@@ -14,6 +14,8 @@ use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, recvmsg}
 
 /// Descriptors of one message, at most.
 const FDS_MAX: usize = 8;
+/// Descriptors of messages that are not whole yet, at most: a client that sends more wants the process to run out.
+const FDS_HELD_MAX: usize = 64;
 
 /// Result of a read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -81,6 +83,11 @@ impl Incoming {
         self.end += received;
         if !fds.is_empty() {
             self.fds.push_back((self.end - 1, fds));
+            if self.fds.iter().map(|(_, fds)| fds.len()).sum::<usize>() > FDS_HELD_MAX {
+                self.fds.clear();
+                let why = format!("more than {FDS_HELD_MAX} descriptors came with messages that are not whole");
+                return Err(io::Error::new(io::ErrorKind::InvalidData, why));
+            }
         }
         Ok(Filled::Some)
     }
@@ -158,6 +165,21 @@ mod tests {
         assert_eq!(incoming.fill(&server).unwrap(), Filled::None);
         drop(client);
         assert_eq!(incoming.fill(&server).unwrap(), Filled::Closed);
+    }
+
+    #[test]
+    fn descriptors_without_a_whole_message_are_bounded_and_closed() {
+        let (client, server) = UnixStream::pair().unwrap();
+        let mut incoming = Incoming::new(200);
+        let held = |incoming: &Incoming| incoming.fds.iter().map(|(_, fds)| fds.len()).sum::<usize>();
+        let refused = (0..400).find_map(|_| {
+            send_with_fd(&client, &[9]);
+            let filled = incoming.fill(&server);
+            assert!(held(&incoming) <= FDS_HELD_MAX);
+            filled.err()
+        });
+        assert_eq!(refused.unwrap().kind(), io::ErrorKind::InvalidData);
+        assert_eq!(held(&incoming), 0);
     }
 
     #[test]

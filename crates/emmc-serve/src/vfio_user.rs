@@ -17,6 +17,7 @@ use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
+use std::time::Duration;
 
 pub use session::{Malformed, Session};
 
@@ -35,6 +36,9 @@ pub struct VfioUserOptions {
     pub power_follows_client: bool,
     /// The folder for what became of each request (`requests`), of the last client.
     pub record: Option<PathBuf>,
+    /// A client that has not agreed on a version after this time is disconnected, so that the next one is served;
+    /// absent: after 10 s.
+    pub negotiation: Option<Duration>,
 }
 
 /// Why there is no server.

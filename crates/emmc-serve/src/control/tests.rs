@@ -1,5 +1,8 @@
 //! Orders over a socket, and their effects.
 
+use std::time::Duration;
+
+use rustix::net::{self, AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
 use std::sync::{Arc, mpsc};
 
 use emmc_card::card::Card;
@@ -10,8 +13,10 @@ use emmc_units::{Instant, Nanos};
 use serde_json::Value;
 
 use super::{Control, ControlServer, Order, StopOrder, ask};
+use super::{ask_within, connect_within};
 use crate::block::{Block, BlockError, Request};
 use crate::layer::{Fault, Faults, Stats};
+use crate::listener::bind_private;
 use crate::sdhci::{HostError, HostFault, HostFaults};
 use crate::served::{Served, ServedOptions};
 
@@ -180,4 +185,23 @@ fn a_refused_stop_has_its_reason() {
     rig.stopped.recv().unwrap().answer(Err("/dev/loop7 is still in use".into()));
     assert_eq!(asked.join().unwrap()["error"], "/dev/loop7 is still in use");
     assert_eq!(rig.ask(&Order::State)["powered"], true);
+}
+
+/// A server that is stopped (SIGSTOP) takes no clients and answers none.
+#[test]
+fn a_server_that_does_not_answer_is_an_error() {
+    let folder = tempfile::tempdir().unwrap();
+    let socket = folder.path().join("socket");
+    let _listener = bind_private(&socket).unwrap();
+    let error = ask_within(&socket, &Order::State, Duration::from_millis(20)).unwrap_err();
+    assert!(error.to_string().contains("the server does not answer in 20ms"), "{error}");
+    // One that takes no more clients.
+    let full = folder.path().join("full");
+    let listener = net::socket_with(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None).unwrap();
+    net::bind(&listener, &SocketAddrUnix::new(&full).unwrap()).unwrap();
+    net::listen(&listener, 0).unwrap();
+    let waiting: Vec<_> = (0..2).map_while(|_| connect_within(&full, Duration::from_millis(20)).ok()).collect();
+    assert_eq!(waiting.len(), 1);
+    let error = ask_within(&full, &Order::State, Duration::from_millis(20)).unwrap_err();
+    assert!(error.to_string().contains("the server does not answer"), "{error}");
 }

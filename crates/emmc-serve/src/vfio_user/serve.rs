@@ -28,9 +28,14 @@ const STEPS_MAX: u32 = 256;
 /// A send that the client does not accept is aborted after this time.
 const SEND_TIMEOUT: Duration = Duration::from_secs(5);
 
+/// The time in which a client must agree on a version: until then it keeps the next one waiting for nothing.
+const NEGOTIATION: Duration = Duration::from_secs(10);
+
 /// Why a client is disconnected.
 #[derive(Debug, thiserror::Error)]
 enum Parted {
+    #[error("no version was agreed on in {0:?}")]
+    Silent(Duration),
     /// It closed its socket.
     #[error("closed")]
     Closed,
@@ -63,7 +68,7 @@ pub(super) fn run(
             record: options.record.as_deref().and_then(|folder| record(folder, served)),
             failed: None,
         };
-        let parted = match client.serve(stop) {
+        let parted = match client.serve(stop, options.negotiation.unwrap_or(NEGOTIATION)) {
             Err(parted) => parted,
             Ok(never) => match never {},
         };
@@ -117,11 +122,18 @@ struct Client<'a> {
 
 impl Client<'_> {
     /// Serves until the client is disconnected.
-    fn serve(&mut self, stop: &UnixStream) -> Result<Never, Parted> {
+    fn serve(&mut self, stop: &UnixStream, negotiation: Duration) -> Result<Never, Parted> {
         self.socket.set_write_timeout(Some(SEND_TIMEOUT))?;
+        let begun = Wall::now();
         loop {
             self.carry()?;
-            let due = self.catch_up();
+            let mut due = self.catch_up();
+            if !self.session.is_agreed() {
+                if begun.elapsed() >= negotiation {
+                    return Err(Parted::Silent(negotiation));
+                }
+                due = Some(begun + negotiation);
+            }
             match self.incoming.fill(&self.socket)? {
                 Filled::Some => {}
                 Filled::Closed => return Err(Parted::Closed),

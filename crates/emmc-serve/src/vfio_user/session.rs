@@ -57,6 +57,11 @@ impl Session {
         Self { function: function.with_accounts(), ram: GuestRam::default(), irqs, agreed: false, out: Vec::new() }
     }
 
+    /// Whether a version was agreed on.
+    pub(super) fn is_agreed(&self) -> bool {
+        self.agreed
+    }
+
     /// Pending replies; the sender clears them.
     pub fn answers(&mut self) -> &mut Vec<u8> {
         &mut self.out

@@ -164,6 +164,21 @@ fn a_client_reads_ext_csd_into_its_memory() {
 }
 
 #[test]
+fn a_silent_client_does_not_block_the_next() {
+    let folder = tempfile::tempdir().unwrap();
+    let negotiation = Some(std::time::Duration::from_millis(20));
+    let server = start(folder.path(), VfioUserOptions { negotiation, ..VfioUserOptions::default() });
+    let mut silent = UnixStream::connect(server.path()).unwrap();
+    let mut half = UnixStream::connect(server.path()).unwrap();
+    std::io::Write::write_all(&mut half, &[1, 0, 1]).unwrap();
+    // Each waits for the one before.
+    let mut client = Client::connect(&server);
+    assert!(client.read(0, 0xfe, 2).is_ok());
+    assert_eq!((silent.read(&mut [0]).unwrap(), half.read(&mut [0]).unwrap_or(0)), (0, 0));
+    server.stop();
+}
+
+#[test]
 fn a_new_client_finds_the_card_unchanged() {
     let folder = tempfile::tempdir().unwrap();
     for power_follows_client in [false, true] {

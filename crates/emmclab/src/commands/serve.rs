@@ -110,6 +110,7 @@ impl Fronts {
                 identity,
                 power_follows_client: args.power_follows_client,
                 record: args.record.clone(),
+                negotiation: None,
             };
             fronts.vfio_user = Some(vfio_user::serve(Arc::clone(served), faults.clone(), socket, options)?);
             fronts.list.push(Front::new("vfio-user", socket.display()));

@@ -1,6 +1,8 @@
 //! `sim ctl`: controls a card that is being served.
 
-use anyhow::{Context, bail};
+use std::io::ErrorKind;
+
+use anyhow::{Error, anyhow, bail};
 use emmc_report::{Document, KeyValue};
 use emmc_serve::control::{Order, ask};
 use emmc_serve::layer::{Fault, Kind};
@@ -39,7 +41,10 @@ pub(crate) fn run(args: &SimCtlArgs, output: &mut Output) -> CommandResult {
     }
     let order = timed_order(args)?;
     let asked = ask(&place.join(SOCKET_FILE), &order);
-    let answer = asked.with_context(|| format!("{folder}: this card is not being served"))?;
+    let answer = asked.map_err(|error| match error.kind() {
+        ErrorKind::TimedOut => anyhow!("{folder}: {error}"),
+        _ => Error::new(error).context(format!("{folder}: this card is not being served")),
+    })?;
     if let Some(error) = answer.get("error").and_then(Value::as_str) {
         bail!("{folder}: {error}");
     }
