@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use emmc_analysis::plan::{CardIdentity, Plan, Standing};
+use emmc_analysis::plan::{CardIdentity, Plan, Stand, Standing};
 use emmc_card::card::Card;
 use emmc_card::nand::StoredContent;
 use emmc_port::{Approved, CommandPort, PortError};
@@ -65,6 +65,11 @@ pub(super) fn apply(plan: &Plan, folder: &str, args: &ApplyArgs, is_quiet: bool)
     let served = Served::open(Path::new(folder), ServedOptions { delays: false, dilation: 1 });
     let served = served.map_err(|error| match error {
         StoreError::InUse(_) => Refused(format!("{error}; nothing was sent")).into(),
+        // A folder that cannot be written, as on a read-only filesystem.
+        StoreError::Io { .. } => {
+            let reason = format!("{error}; nothing was sent");
+            emmc_port::SourceError::Unsupported { name: args.target.clone(), reason }.into()
+        }
         error => anyhow::Error::from(error),
     })?;
     let mut port = FolderPort(served);
@@ -73,9 +78,15 @@ pub(super) fn apply(plan: &Plan, folder: &str, args: &ApplyArgs, is_quiet: bool)
     let finished = port.0.finish();
     let mut document = done?;
     finished?;
-    if document.standing.is_some() {
+    if let Some(before) = document.standing.take() {
         // The card is off now, and the next command powers it on.
-        let standing = standing(plan, folder)?;
+        let mut standing = standing(plan, folder)?;
+        if before.stand == Stand::Done && standing.stand == Stand::NothingDone {
+            standing = before;
+            standing
+                .notes
+                .push("a virtual card is powered off when the command ends, which clears these settings".into());
+        }
         document.next = work::next(plan, Some(&standing), args);
         document.user_bytes = work::user_bytes(&crate::source::open_one(&format!("sim:{folder}"), None)?);
         document.standing = Some(standing);

@@ -107,8 +107,12 @@ pub(crate) fn run(args: &ApplyArgs, output: &mut Output) -> CommandResult {
     Ok(exit(&document))
 }
 
-/// A change that was sent is good even where a power cycle is due; a comparison is good only if all is as planned.
+/// A change that was sent is good even where a power cycle is due; a comparison is good only if all is as planned. Of a
+/// card that does not answer nothing is known.
 fn exit(document: &ApplyDocument) -> Exit {
+    if document.ended == Some("lost") {
+        return Exit::Unknown;
+    }
     let stand = document.standing.as_ref().map(|standing| standing.stand);
     let is_good = match (document.action, document.ended) {
         ("verify", _) | (_, None) => stand == Some(Stand::Done),
@@ -203,7 +207,10 @@ fn present(document: &ApplyDocument) -> Document {
         }
     }
     if document.ended.is_some() {
-        let count = format!("{} steps were sent and read back.", document.sent.len());
+        let count = match document.sent.len() {
+            1 => "1 step was sent and read back.".to_owned(),
+            count => format!("{count} steps were sent and read back."),
+        };
         section.note(emmc_report::Tone::Muted, count);
     }
     if let Some(bytes) = document.user_bytes {

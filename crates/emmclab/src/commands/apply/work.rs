@@ -68,7 +68,7 @@ fn joined(standing: &Standing) -> String {
 
 /// Saves what the card was like before; what a first attempt saved stays.
 ///
-/// Errors: the file cannot be written; it is of another card.
+/// Errors: [`Refused`]: the file cannot be written, or is of another card.
 pub(super) fn save_snapshot(plan: &Plan, card: &CardData, args: &ApplyArgs) -> anyhow::Result<PathBuf> {
     let path = args.snapshot.clone().unwrap_or_else(|| beside(&args.plan));
     refuse_device(&path)?;
@@ -78,14 +78,17 @@ pub(super) fn save_snapshot(plan: &Plan, card: &CardData, args: &ApplyArgs) -> a
         if CardIdentity::of(&earlier).cid == plan.card.cid {
             return Ok(path);
         }
-        anyhow::bail!("{name}: exists already and is of another card; name another file with --snapshot");
+        let what = "exists already and is of another card; name another file with --snapshot; nothing was sent";
+        return Err(Refused(format!("{name}: {what}")).into());
     }
     let mut snapshot = Snapshot::from(card);
     snapshot.tool = Some(concat!("emmclab ", env!("CARGO_PKG_VERSION")).into());
     let text = serde_json::to_string_pretty(&snapshot)? + "\n";
-    let hint =
-        |error: anyhow::Error| error.context("the registers before the change are saved first (--snapshot FILE)");
-    write_whole(&path, text.as_bytes(), false).map_err(hint)?;
+    let unsaved = |error: anyhow::Error| {
+        let what = "without saved registers nothing is sent; name another file with --snapshot";
+        Refused(format!("{error:#}: {what}"))
+    };
+    write_whole(&path, text.as_bytes(), false).map_err(unsaved)?;
     Ok(path)
 }
 
