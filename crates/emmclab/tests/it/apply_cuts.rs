@@ -5,7 +5,7 @@ use emmc_analysis::hwpart::{self, LayoutRequest};
 use emmc_analysis::plan::{Ended, Event, Plan, Protection, Request, Stand, WpRange, carry_out, of_hwpart, plan};
 use emmc_port::{Approved, CommandPort, Consent, PortError};
 use emmc_regs::Persistence;
-use emmc_regs::ext_csd::{EXT_CSD_BYTES, field_at};
+use emmc_regs::ext_csd::{EXT_CSD_BYTES, field_at, reg};
 use emmc_units::Bytes;
 
 use crate::support::virtual_cards::{SERIAL, emmc};
@@ -229,4 +229,66 @@ fn a_card_that_was_changed_meanwhile_is_not_committed() {
     assert!(say(&ended).contains("nobody agreed"), "{ended:?}");
     let after = card.ext_csd().unwrap();
     assert_eq!(changed_beside(&of(&Request::Cache(true)), &before, &after), [] as [u16; 0]);
+}
+
+/// A card whose registers offer what the shipped profiles do not.
+fn with_everything() -> emmc_sim::CommandTarget {
+    let (mut card, now) = emmc().into_card();
+    let mut image = card.registers().ext_csd;
+    for (field, value) in [
+        (reg::NATIVE_SECTOR_SIZE, 1),
+        (reg::PRODUCT_STATE_AWARENESS_ENABLEMENT, 3),
+        (reg::SECURE_REMOVAL_TYPE, 0x0f),
+        (reg::INI_TIMEOUT_EMU, 5),
+    ] {
+        image[field] = value;
+    }
+    card.adopt_ext_csd(&image);
+    emmc_sim::CommandTarget::new(card, now).unwrap()
+}
+
+#[test]
+fn rare_settings_are_carried_out_and_take_effect_when_they_should() {
+    let production = Request::ProductionState { state: Some(1), enable: Some((true, false)) };
+    for (request, after) in [
+        (Request::NativeSectors, Stand::PowerCycleDue),
+        (Request::SecureRemoval(2), Stand::Done),
+        (production, Stand::Done),
+    ] {
+        let mut card = with_everything();
+        let plan = plan(&card.card().device().card_data("card"), &request);
+        assert!(plan.ok, "{:?}", plan.refusals);
+        assert_eq!(plan.power_cycle.required, after == Stand::PowerCycleDue, "{}", plan.change);
+        assert_eq!(carry_out(&plan, &mut card, consent(), &mut |_| true), Ended::Complete, "{}", plan.change);
+        assert_eq!(plan.standing(&mut card).unwrap().stand, after, "{}", plan.change);
+        card.power_cycle().unwrap();
+        let standing = plan.standing(&mut card).unwrap();
+        assert_eq!(standing.stand, Stand::Done, "{}: {standing:?}", plan.change);
+    }
+}
+
+#[test]
+fn protection_that_no_command_ends_is_found_before_anything_is_sent() {
+    let mib = |mib: u64| Bytes(mib << 20);
+    let groups = |start, size, protection| {
+        of(&Request::WpUser { range: WpRange { start: mib(start), size: mib(size) }, protection })
+    };
+    let mut card = emmc();
+    let permanent = groups(64, 8, Protection::Permanent);
+    assert_eq!(carry_out(&permanent, &mut card, consent(), &mut |_| true), Ended::Complete);
+    for weaker in [Protection::None, Protection::Temporary, Protection::PowerOn] {
+        let plan = groups(48, 24, weaker);
+        assert_eq!(plan.standing(&mut card).unwrap().stand, Stand::Differs, "{weaker:?}");
+        let ended = carry_out(&plan, &mut card, consent(), &mut |_| true);
+        assert!(matches!(&ended, Ended::Surprise(why) if why.contains("no command ends")), "{weaker:?}: {ended:?}");
+        assert_eq!(card.ext_csd().unwrap()[reg::USER_WP] & 5, 0, "{weaker:?}");
+        let around = groups(48, 16, Protection::None);
+        assert_eq!(around.standing(&mut card).unwrap().stand, Stand::Done, "{weaker:?}: its neighbours are as before");
+    }
+    // Temporary protection becomes stronger or ends, group by group.
+    for protection in [Protection::Temporary, Protection::None, Protection::Temporary, Protection::PowerOn] {
+        let plan = groups(128, 16, protection);
+        assert_eq!(carry_out(&plan, &mut card, consent(), &mut |_| true), Ended::Complete, "{protection:?}");
+        assert_eq!(plan.standing(&mut card).unwrap().stand, Stand::Done, "{protection:?}");
+    }
 }
