@@ -34,7 +34,7 @@ impl Consent {
         let is_plain = !digits.is_empty() && digits.chars().all(|digit| digit.is_ascii_hexdigit());
         match u32::from_str_radix(digits, 16) {
             Ok(number) if is_plain && number == serial => Ok(Self { permanent: true }),
-            _ => Err(OtherSerial { expected: serial_text(serial), given: given.into() }),
+            _ => Err(OtherSerial { expected: serial_text(serial), given: given.trim().into() }),
         }
     }
 
