@@ -9,6 +9,7 @@ use emmc_regs::ext_csd::{Access, ByteWrite, EXT_CSD_BYTES, WRITABLE_LAST, field_
 
 use super::document::{GroupStep, Plan, RegisterStep, Step};
 use super::groups::Protection;
+use super::rules::PARTITIONING;
 use super::standing::Held;
 
 /// What happens while a plan is carried out.
@@ -139,10 +140,26 @@ impl Run<'_> {
             let what = "is not as written any more: the card was reset or lost power; nothing is committed";
             return surprise(format!("{} {what}", step.name));
         }
-        match self.plan.changed_beside(&self.image) {
+        match self.plan.changed_beside(&self.image).or_else(|| self.unnamed()) {
             Some(name) => surprise(format!("{name} would be committed with a value that the plan does not name")),
             None => Ok(()),
         }
+    }
+
+    /// A register of the partitioning that holds a value, although the plan neither writes it nor knows what it held: a
+    /// plan of incomplete registers.
+    fn unnamed(&self) -> Option<&'static str> {
+        let is_named = |offset: u16| {
+            let beside = self.plan.beside.iter().any(|kept| kept.offset == offset);
+            beside || self.plan.registers().any(|step| step.offset == offset)
+        };
+        // Write reliability has a value from the factory.
+        let fields = PARTITIONING.into_iter().filter(|field| *field != reg::WR_REL_SET);
+        let holds = |offset: &u16| !is_named(*offset) && self.image[usize::from(*offset)] != 0;
+        fields
+            .flat_map(|field| field.bytes().map(move |offset| (field, offset)))
+            .find(|(_, offset)| holds(offset))
+            .map(|(field, _)| field.name)
     }
 
     /// A register of the configuration that changed although another one was written.

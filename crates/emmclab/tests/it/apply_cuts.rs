@@ -211,6 +211,10 @@ fn a_card_that_was_changed_meanwhile_is_not_committed() {
     assert_eq!(plan.standing(&mut card).unwrap().stand, Stand::Differs);
     let ended = carry_out(&plan, &mut card, consent(), &mut |_| true);
     assert!(say(&ended).contains("would be committed"), "{ended:?}");
+    // A plan of incomplete registers does not know what they held.
+    let blind = Plan { beside: Vec::new(), ..plan.clone() };
+    let ended = carry_out(&blind, &mut card, consent(), &mut |_| true);
+    assert!(say(&ended).contains("GP_SIZE_MULT_2 would be committed"), "{ended:?}");
     assert_eq!(card.ext_csd().unwrap()[155], 0);
     // Power is lost between two steps without an error: what was written is gone.
     let mut card = emmc();
