@@ -7,7 +7,7 @@ use std::time::Instant;
 use anyhow::{Context, ensure};
 
 use crate::targets::{TARGETS, output};
-use crate::{cross, dist, fuzz, guest, metadata, recipes, sim, size, tidy};
+use crate::{cross, dist, fuzz, guest, metadata, mutants, recipes, sim, size, tidy};
 
 /// How long each fuzz target runs.
 const FUZZ_SECONDS: u32 = 10;
@@ -85,6 +85,11 @@ pub(crate) fn run(extent: Extent) -> anyhow::Result<()> {
     cargo(PACKAGES, &[])?;
     stage("recipes", || recipes::run(&["--check"]))?;
     stage("power cuts", || sim::run(&SIMULATED))?;
+    // A fresh seed a day; a failure prints its own, and the year's days are at most 366.
+    let seed = (1_000_000 * day).to_string();
+    println!("power cuts of today: --seed {seed}");
+    stage("power cuts of today", || sim::run(&["--workloads", "0", "--cuts", "20000", "--seed", &seed]))?;
+    stage("mutants of today", || mutants::run(&mutants::of_day(day)))?;
     stage("the guest", || guest::ci_trials(day))?;
     // Its kernel was not there yet when the other tests ran.
     cargo("test --workspace --locked --test it -- lab::", &[])?;

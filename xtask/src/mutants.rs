@@ -1,8 +1,10 @@
-//! Mutation run: known faults are put into a copy of the tree, one at a time, and the torture or a test must fail.
+//! Mutation run: known faults are put into a copy of the tree, one at a time, and the test named for each must fail.
 //!
 //! A mutant is one edit of the source. Its anchor must occur exactly once in its file, so an edit that no longer
-//! applies fails loudly, here and in the unit tests of this file. Stages, until one fails: the power-cut torture, the
-//! unit tests of the card, its integration tests.
+//! applies fails loudly, here and in the unit tests of this file. First every test that is named must pass on the tree
+//! as it is: a test that always fails would kill everything.
+
+mod list;
 
 use std::collections::BTreeSet;
 use std::os::unix::process::CommandExt;
@@ -13,6 +15,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, bail, ensure};
 
 use crate::metadata;
+use list::MUTANTS;
 
 /// A fault.
 struct Mutant {
@@ -20,80 +23,20 @@ struct Mutant {
     file: &'static str,
     anchor: &'static str,
     instead: &'static str,
+    /// The tests of which one must fail: arguments of `cargo test`, and the part of a name.
+    killer: (&'static str, &'static str),
 }
 
-const MUTANTS: [Mutant; 10] = [
-    Mutant {
-        name: "skipped map flush",
-        file: "crates/emmc-card/src/ftl/mapping_cache.rs",
-        anchor: "        let Frame { page, dirty, .. } = self.frames[self.hand];\n        if dirty {",
-        instead: "        let Frame { page, dirty, .. } = self.frames[self.hand];\n        if dirty && page == NOWHERE {",
-    },
-    Mutant {
-        name: "acknowledged too early",
-        file: "crates/emmc-card/src/ftl/page/write.rs",
-        anchor: "Durability::Reliable => done = done.max(self.settle_host(nand, ready)?),",
-        instead: "Durability::Reliable => drop(self.settle_host(nand, ready)?),",
-    },
-    Mutant {
-        name: "stale copy in collection",
-        file: "crates/emmc-card/src/ftl/page/collect.rs",
-        anchor: "                    count += (bits >> slot & 1) as usize;",
-        instead: "                    count += usize::from(bits >> slot & 1 == 1 || unit != NO_UNIT);",
-    },
-    Mutant {
-        name: "lost trim",
-        file: "crates/emmc-card/src/ftl/page/trim.rs",
-        anchor: "TrimKind::Trim => self.log_trim(nand, first, count, now),",
-        instead: "TrimKind::Trim => Ok(now),",
-    },
-    Mutant {
-        name: "ignored reliable write",
-        file: "crates/emmc-card/src/device/mod.rs",
-        anchor: "if flags.reliable || self.registers",
-        instead: "if self.registers",
-    },
-    Mutant {
-        name: "wrong WR_REL",
-        file: "crates/emmc-card/src/device/mod.rs",
-        anchor: "self.registers.ext_csd[reg::WR_REL_SET] >> bit & 1 == 1",
-        instead: "self.registers.ext_csd[reg::WR_REL_SET] >> bit & 1 == 0",
-    },
-    Mutant {
-        name: "wear counter lost",
-        file: "crates/emmc-card/src/nand/ops.rs",
-        anchor: "        state.erase_count += 1;",
-        instead: "        state.erase_count += u32::from(state.erase_count < 5);",
-    },
-    Mutant {
-        name: "older copy in recovery",
-        file: "crates/emmc-card/src/ftl/page/recover.rs",
-        anchor: "        for found in &survey.pages {\n            let first",
-        instead: "        for found in survey.pages.iter().rev() {\n            let first",
-    },
-    Mutant {
-        name: "ready before data",
-        file: "crates/emmc-card/src/card/queue.rs",
-        anchor: "slot.is_some_and(|task| task.ready.is_some_and(|at| at <= now));",
-        instead: "slot.is_some_and(|task| task.ready.is_some_and(|at| at > Instant::START) && now > Instant::START);",
-    },
-    Mutant {
-        name: "write buffer kept over a cut",
-        file: "crates/emmc-card/src/device/path.rs",
-        anchor: "    pub(crate) fn forget(&mut self) {\n        self.cache.clear();",
-        instead: "    pub(crate) fn forget(&mut self) {",
-    },
-];
+/// Tests that take longer never end: they take seconds.
+const HANGS_AFTER: Duration = Duration::from_secs(200);
 
-/// Tests of a stage that take longer never end: they take a minute or two.
-const HANGS_AFTER: Duration = Duration::from_secs(400);
+/// Mutants of one day in CI.
+const IN_A_DAY: usize = 10;
 
-/// What must fail, in turn: what it is called, and the arguments of `cargo test`.
-const STAGES: [(&str, &[&str]); 3] = [
-    ("torture", &["-p", "emmc-torture", "--lib", "--", "--include-ignored"]),
-    ("tests", &["-p", "emmc-card", "--lib"]),
-    ("tests", &["-p", "emmc-card", "--test", "it"]),
-];
+/// The mutants of a day, in turns over all.
+pub(crate) fn of_day(day: usize) -> Vec<&'static str> {
+    (0..IN_A_DAY).map(|index| MUTANTS[(day * IN_A_DAY + index) % MUTANTS.len()].name).collect()
+}
 
 /// Runs every mutant, or those named, and prints a table.
 ///
@@ -103,23 +46,26 @@ pub(crate) fn run(only: &[&str]) -> anyhow::Result<()> {
     for name in only {
         ensure!(MUTANTS.iter().any(|mutant| mutant.name == *name), "no mutant is named {name:?}");
     }
-    for mutant in &MUTANTS {
+    for mutant in MUTANTS {
         mutated(&root, mutant)?;
     }
     let tree = root.join("target/mutants/tree");
     copy_tree(&root, &tree)?;
-    println!("{:30} {:10} {:>8}  first failure", "mutant", "killed by", "seconds");
+    let chosen: Vec<&Mutant> = MUTANTS.iter().filter(|it| only.is_empty() || only.contains(&it.name)).collect();
+    let killers: BTreeSet<_> = chosen.iter().map(|mutant| mutant.killer).collect();
+    for killer in killers {
+        let passes = cargo_test(&root, &tree, killer)?.is_some_and(|output| output.status.success() && ran(&output));
+        ensure!(passes, "without a mutant, cargo test {} {}: a test fails, or there is none", killer.0, killer.1);
+    }
+    println!("{:45} {:>8}  killed by", "mutant", "seconds");
     let mut survivors = Vec::new();
-    for mutant in MUTANTS.iter().filter(|mutant| only.is_empty() || only.contains(&mutant.name)) {
+    for mutant in chosen {
         let begun = Instant::now();
         let killer = kill(&root, &tree, mutant)?;
         let seconds = begun.elapsed().as_secs_f64();
-        match killer {
-            Some((stage, test)) => println!("{:30} {stage:10} {seconds:8.0}  {test}", mutant.name),
-            None => {
-                println!("{:30} {:10} {seconds:8.0}", mutant.name, "SURVIVES");
-                survivors.push(mutant.name);
-            }
+        println!("{:45} {seconds:8.0}  {}", mutant.name, killer.as_deref().unwrap_or("SURVIVES"));
+        if killer.is_none() {
+            survivors.push(mutant.name);
         }
     }
     ensure!(survivors.is_empty(), "mutants survive: {}", survivors.join(", "));
@@ -139,47 +85,55 @@ fn mutated(root: &Path, mutant: &Mutant) -> anyhow::Result<String> {
     Ok(source.replacen(mutant.anchor, mutant.instead, 1))
 }
 
-/// The stage and the test that fail on a mutant.
-fn kill(root: &Path, tree: &Path, mutant: &Mutant) -> anyhow::Result<Option<(&'static str, String)>> {
+/// The test that fails on a mutant.
+fn kill(root: &Path, tree: &Path, mutant: &Mutant) -> anyhow::Result<Option<String>> {
     let file = tree.join(mutant.file);
-    std::fs::write(&file, mutated(root, mutant)?)?;
-    let killer = killer(root, tree, mutant);
-    std::fs::copy(root.join(mutant.file), &file)?;
-    killer
-}
-
-fn killer(root: &Path, tree: &Path, mutant: &Mutant) -> anyhow::Result<Option<(&'static str, String)>> {
-    for (stage, args) in STAGES {
-        let Some(output) = cargo_test(root, tree, args)? else { return Ok(Some((stage, "a test hangs".into()))) };
-        if output.status.success() {
-            continue;
-        }
-        let Some(test) = first_failure(&output) else {
-            bail!("mutant {:?} does not build:\n{}", mutant.name, String::from_utf8_lossy(&output.stderr));
-        };
-        return Ok(Some((stage, test)));
+    let whole = std::fs::read(&file).with_context(|| file.display().to_string())?;
+    // From the copy: the tree itself may have changed since.
+    std::fs::write(&file, mutated(tree, mutant)?)?;
+    let output = cargo_test(root, tree, mutant.killer);
+    std::fs::write(&file, whole)?;
+    let Some(output) = output? else { return Ok(Some("a test hangs".into())) };
+    if output.status.success() {
+        return Ok(None);
     }
-    Ok(None)
+    let Some(test) = first_failure(&output) else {
+        bail!("mutant {:?} does not build:\n{}", mutant.name, String::from_utf8_lossy(&output.stderr));
+    };
+    Ok(Some(test))
 }
 
-/// The tests of a stage; `None`: they did not end in time.
-fn cargo_test(root: &Path, tree: &Path, args: &[&str]) -> anyhow::Result<Option<Output>> {
-    let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
-    command.args(["test", "--quiet"]);
-    command.current_dir(tree).env("CARGO_TARGET_DIR", root.join("target/mutants/build")).env("RUST_BACKTRACE", "0");
+/// Whether a test ran.
+fn ran(output: &Output) -> bool {
+    let text = String::from_utf8_lossy(&output.stdout);
+    text.lines().any(|line| line.starts_with("running ") && !line.starts_with("running 0 "))
+}
+
+/// Some tests; `None`: they did not end in time.
+fn cargo_test(root: &Path, tree: &Path, (args, filter): (&str, &str)) -> anyhow::Result<Option<Output>> {
+    let command = |builds: bool| {
+        let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+        command
+            .args(["test", "--quiet"])
+            .args(builds.then_some("--no-run"))
+            .args(args.split_whitespace())
+            .arg(filter)
+            .current_dir(tree);
+        command.env("CARGO_TARGET_DIR", root.join("target/mutants/build")).env("RUST_BACKTRACE", "0");
+        // A fault is built in a third of the time.
+        command.env("CARGO_PROFILE_DEV_DEBUG", "0").env("CARGO_INCREMENTAL", "1");
+        command
+    };
     // Built first, so that the time limit is the tests' own.
-    let tests = args.iter().position(|arg| *arg == "--").unwrap_or(args.len());
-    let mut build = Command::new(command.get_program());
-    build.args(command.get_args()).args(&args[..tests]).arg("--no-run").current_dir(tree);
-    build.env("CARGO_TARGET_DIR", root.join("target/mutants/build"));
-    let built = build.output().context("cargo test --no-run")?;
+    let built = command(true).output().context("cargo test --no-run")?;
     if !built.status.success() {
         return Ok(Some(built));
     }
     let out = root.join("target/mutants/output");
     let file = std::fs::File::create(&out).with_context(|| out.display().to_string())?;
     // A group of its own: cargo's child is the one that hangs.
-    command.args(args).stdout(file).stderr(std::process::Stdio::null()).process_group(0);
+    let mut command = command(false);
+    command.stdout(file).stderr(std::process::Stdio::null()).process_group(0);
     let mut child = command.spawn().context("cargo test")?;
     let begun = Instant::now();
     loop {
@@ -230,11 +184,21 @@ mod tests {
     #[test]
     fn every_mutant_applies_to_the_present_source() {
         let root = metadata::workspace().unwrap().root;
-        for mutant in &MUTANTS {
+        for mutant in MUTANTS {
             let source = std::fs::read_to_string(root.join(mutant.file)).unwrap();
             let changed = mutated(&root, mutant).unwrap_or_else(|error| panic!("{error}"));
             assert_ne!(source, changed, "{}", mutant.name);
         }
+    }
+
+    #[test]
+    fn every_mutant_has_its_day() {
+        assert!(MUTANTS.len() >= 40, "{}", MUTANTS.len());
+        let names: BTreeSet<&str> = MUTANTS.iter().map(|mutant| mutant.name).collect();
+        assert_eq!(names.len(), MUTANTS.len());
+        let days = MUTANTS.len().div_ceil(IN_A_DAY);
+        let found: BTreeSet<&str> = (360..360 + days).flat_map(of_day).collect();
+        assert_eq!(found, names);
     }
 
     #[test]

@@ -20,7 +20,7 @@ const SAMPLES: usize = 256;
 /// A file of contents is another one, and not a damaged one, from this number of wrong samples on, if they are also
 /// more than one in this many.
 const WRONG_MIN: usize = 4;
-const WRONG_SHARE: usize = 16;
+const WRONG_SHARE: usize = 4;
 
 /// The card in a folder, without power, the instant of its power-off, and the header of its state.
 pub(super) fn load(folder: &Path, purpose: Purpose) -> Result<(Card, Instant, Header), StoreError> {
@@ -47,8 +47,10 @@ pub(super) fn load(folder: &Path, purpose: Purpose) -> Result<(Card, Instant, He
         );
         return Err(StoreError::Damaged { path, expected });
     }
+    // A card that starts with damaged units stays the card, however few others it will have at a later start.
+    let accepts = state.header.accepts || !may_change && !card.check_contents(Some(SAMPLES)).wrong.is_empty();
     // A state of an earlier build does not say which profile it is of.
-    Ok((card, now, Header { profile: Some(checksum(text.as_bytes())), ..state.header }))
+    Ok((card, now, Header { profile: Some(checksum(text.as_bytes())), accepts, ..state.header }))
 }
 
 /// The text of the profile, and the profile.

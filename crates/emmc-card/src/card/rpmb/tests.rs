@@ -191,6 +191,30 @@ fn every_error_has_its_result_and_changes_nothing() {
     assert_eq!(host.write(0, 0, &[2]), COUNTER_FAILURE, "replayed");
 }
 
+/// The sectors of a write are atomic, and its counter is theirs: neither is without the other.
+#[test]
+fn a_write_that_loses_power_leaves_counter_and_data() {
+    let mut host = Host::with_key();
+    assert_eq!(host.write(0, 0, &[3]), OK);
+    host.memory.fails = Some(FtlError::PowerLost.into());
+    let frames: Vec<u8> = Host::write_frames(0, 1, &[4]).iter().flat_map(|frame| *frame.bytes()).collect();
+    assert!(host.rpmb.receive(&frames, true, true, &mut host.memory).unwrap_err().is_power_loss());
+    assert_eq!((host.rpmb.counter(), host.memory.half(0)), (1, &[3; DATA_BYTES][..]));
+    host.memory.fails = None;
+    assert_eq!(host.write(0, 1, &[4]), OK);
+    assert_eq!((host.rpmb.counter(), host.memory.half(0)), (2, &[4; DATA_BYTES][..]));
+}
+
+#[test]
+fn a_write_of_half_a_sector_leaves_the_other_half() {
+    let mut host = Host::with_key();
+    assert_eq!(host.write(0, 0, &[1, 2]), OK);
+    assert_eq!(host.write(0, 1, &[3]), OK);
+    assert_eq!((host.memory.half(0), host.memory.half(1)), (&[3; DATA_BYTES][..], &[2; DATA_BYTES][..]));
+    assert_eq!(host.write(1, 2, &[4]), OK);
+    assert_eq!((host.memory.half(0), host.memory.half(1)), (&[3; DATA_BYTES][..], &[4; DATA_BYTES][..]));
+}
+
 #[test]
 fn thirty_two_frames_need_support() {
     let mut host = Host::with_key();

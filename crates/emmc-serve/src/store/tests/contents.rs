@@ -98,6 +98,10 @@ fn a_damaged_card_takes_writes_and_what_is_written_again_is_whole() {
     }
     let after = units(&mut card, now);
     assert_eq!(wrong(&after, &expected), 0);
+    // What was moved is lost after another start, too.
+    store.finish(&mut card, now).unwrap();
+    assert_eq!(found(copy(folder.path()).path()).unwrap(), after);
+    let (_store, mut card, mut now) = open(folder.path());
     for unit in (0..UNITS).filter(|unit| after[*unit].is_none()) {
         expected[unit] = 201;
         let done =
