@@ -14,6 +14,7 @@ pub mod maker_health;
 pub mod measured;
 pub mod plan;
 pub mod registers;
+pub mod sample;
 pub mod study;
 
 pub use evidence::{Citation, Evidence};

@@ -57,6 +57,11 @@ pub(crate) fn mount_points(blocks: &BlockLayer) -> Vec<String> {
     points
 }
 
+/// Whether a card has the root filesystem.
+pub fn holds_root(card: &emmc_port::CardData) -> bool {
+    mount_points(&card.blocks).iter().any(|point| point == "/")
+}
+
 fn partitions(tree: &Tree, disk: &str, mounts: &[Mount], filesystems: &mut Vec<Filesystem>) -> Vec<Partition> {
     let folder = tree.block(disk);
     let names = tree.names(&folder).unwrap_or_default();

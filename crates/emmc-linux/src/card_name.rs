@@ -52,6 +52,12 @@ pub fn card_part(source: &str) -> Option<String> {
     CardName::parse(source)?.part
 }
 
+/// The card that `source` names, on this machine or in a copied tree: `mmcblk0` of `/dev/mmcblk0p1`.
+pub fn disk_name(source: &str) -> Option<String> {
+    let of_name = || disk_of(source.rsplit('/').next()?).map(str::to_owned);
+    CardName::parse(source).map(|name| name.disk).or_else(of_name)
+}
+
 /// `mmcblk0` of `mmcblk0`, `mmcblk0p1`, `mmcblk0boot0`, `mmcblk0gp1p2`, `mmcblk0rpmb`.
 ///
 /// Source: Linux `drivers/mmc/core/block.c`, `mmc_blk_alloc_req`; partitions by `bdevname`.

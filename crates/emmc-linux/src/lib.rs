@@ -8,6 +8,7 @@
 //! interpretation (`emmc-analysis`).
 //! `unsafe` code is in `ioctl`, `stdio`, `block_io::uring` and `block_io::discard` only.
 
+mod activity;
 #[cfg(feature = "bench")]
 pub mod bench_context;
 #[cfg(feature = "bench")]
@@ -41,7 +42,9 @@ mod tree;
 #[cfg(feature = "bench")]
 pub mod usage;
 
-pub use card_name::{card_node, card_part, is_card_name};
+pub use activity::activity;
+pub use blocks::holds_root;
+pub use card_name::{card_node, card_part, disk_name, is_card_name};
 #[cfg(feature = "bench")]
 pub use commit::LivePort;
 pub use ioctl::{terminal_columns, terminal_rows};

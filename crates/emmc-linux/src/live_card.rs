@@ -115,6 +115,28 @@ impl LiveCard {
     }
 }
 
+impl LiveCard {
+    /// Reads what sysfs and debugfs have of the card, without opening its device and without a command of ours. The
+    /// kernel reads EXT_CSD for debugfs.
+    ///
+    /// Errors: there is no such card.
+    pub fn read_attributes(&self) -> Result<CardData, SourceError> {
+        let name = self.card_name()?;
+        let tree = Tree::live();
+        if tree.names(&tree.block(&name.disk)).is_err() {
+            return Err(gather::no_such_card(&tree, &self.source, "this machine"));
+        }
+        let mut data = CardData::new(self.source.clone(), Format::Live);
+        if let Some(debugfs) = gather::gather(&tree, &name.disk, &mut data) {
+            gather::registers_of_debugfs(&tree, &debugfs, &mut data);
+        }
+        if data.ext_csd.is_none() {
+            gather::ext_csd_of_sysfs(&mut data);
+        }
+        Ok(data)
+    }
+}
+
 /// Sends CMD8 and CMD13.
 ///
 /// On an SD card CMD8 has another meaning and is illegal in this state; its CMD13 needs the address from sysfs.

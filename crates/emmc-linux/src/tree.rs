@@ -61,6 +61,11 @@ impl Tree {
         self.proc.join(path)
     }
 
+    /// A path below /etc.
+    pub(crate) fn etc(&self, path: &str) -> PathBuf {
+        self.boundary.as_deref().unwrap_or(Path::new("/")).join("etc").join(path)
+    }
+
     /// The text of an attribute without its last line feed.
     ///
     /// Errors: the file cannot be read, or is none, or lies outside a copied tree.

@@ -3,6 +3,7 @@
 //! A card, a dump, another tool's text and a snapshot all become one [`CardData`], in which unknown values are absent.
 //! Absent on purpose: system calls (`emmc-linux`), and the meaning of registers (`emmc-analysis`).
 
+mod activity;
 mod block_target;
 mod card_data;
 mod card_target;
@@ -13,6 +14,7 @@ mod merge;
 pub mod saved;
 mod snapshot;
 
+pub use activity::{Activity, HostTotals, Machine};
 pub use block_target::{
     BlockContent, BlockDone, BlockOp, BlockRequest, BlockTarget, SimulatedTarget, TargetError, TargetFill, TargetKind,
     TargetShape,

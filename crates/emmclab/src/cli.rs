@@ -13,6 +13,7 @@ mod history;
 mod known;
 #[cfg(feature = "serve")]
 mod lab;
+mod monitor;
 mod plan;
 #[cfg(feature = "bench")]
 mod probe;
@@ -50,6 +51,7 @@ pub(crate) use history::HistoryArgs;
 pub(crate) use lab::{
     DmaArg, FilesystemArg, LabCalibrateArgs, LabCommand, LabMachineArgs, LabOrder, LabRunArgs, LabSweepArgs,
 };
+pub(crate) use monitor::MonitorArgs;
 pub(crate) use plan::{AwarenessArg, HwpartArgs, PinArg, PlanCommand, RemovalArg, StateArg, WpArgs, WpBootArg};
 #[cfg(feature = "bench")]
 pub(crate) use probe::ProbeArgs;
@@ -102,6 +104,8 @@ pub(crate) enum Command {
     Health(HealthArgs),
     /// Check a card's health for a monitoring system: one line, Nagios exit codes
     Check(CheckArgs),
+    /// Take one sample of each card for a fleet: a line of JSON, or metrics; writes next to nothing
+    Monitor(MonitorArgs),
     /// Plan a change without applying it
     #[command(subcommand)]
     Plan(PlanCommand),

@@ -50,6 +50,7 @@ fn main() -> ExitCode {
         Command::Diff(args) => commands::diff::run(&args, &mut output),
         Command::Health(args) => commands::health::run(&args, &mut output),
         Command::Check(args) => commands::check::run(&args, &mut output),
+        Command::Monitor(args) => commands::monitor::run(&args, &mut output),
         Command::Plan(command) => commands::plan::run(&command, &mut output),
         #[cfg(feature = "bench")]
         Command::Apply(args) => commands::apply::run(&args, &mut output),

@@ -1,7 +1,7 @@
 //! Observations of one card over time: a line a day in a file, or two snapshots.
 //!
-//! Shape: one JSON object a line, `{"time": "2026-11-21T07:00:00Z", "life_a": 2, "life_b": 1}`. Keys that this does not
-//! know are ignored, so a site may add its own.
+//! Shape: one JSON object a line, `{"time": "2026-11-21T07:00:00Z", "life_a": 2, "life_b": 1}`, or a line of `monitor`.
+//! Keys that this does not know are ignored, so a site may add its own.
 
 use emmc_port::CardData;
 use jiff::Timestamp;
@@ -42,11 +42,43 @@ fn rfc3339<S: Serializer>(time: &Timestamp, serializer: S) -> Result<S::Ok, S::E
 #[derive(Deserialize)]
 struct Line {
     time: String,
+    #[serde(alias = "life_a_raw")]
     life_a: Option<RegisterByte>,
+    #[serde(alias = "life_b_raw")]
     life_b: Option<RegisterByte>,
+    #[serde(alias = "pre_eol_raw")]
     pre_eol: Option<RegisterByte>,
     written_bytes: Option<u64>,
     cid: Option<String>,
+    // Lines of others may have these keys with any value.
+    schema: Option<serde_json::Value>,
+    card: Option<LineCard>,
+    host: Option<LineHost>,
+    boot_id: Option<serde_json::Value>,
+}
+
+/// The card of a sample; other lines may have a `card` of any form.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum LineCard {
+    Sampled { cid_hash: Option<String> },
+    Other(serde::de::IgnoredAny),
+}
+
+/// Requests since the boot of a sample.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum LineHost {
+    Sampled { written_bytes: u64 },
+    Other(serde::de::IgnoredAny),
+}
+
+/// What a sample says beside the point: it counts from the boot on, and names its card by a hash.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct Sampled {
+    boot_id: Option<String>,
+    written_bytes: Option<u64>,
+    cid_hash: Option<String>,
 }
 
 /// A register's byte: `2`, or `"0x02"` as sysfs prints it.
@@ -98,13 +130,48 @@ impl HistoryPoint {
 
 /// Reads a history file: one JSON object a line, in any order; blank lines are skipped.
 ///
-/// Errors: the number of the first line that is not an observation.
+/// Errors: the number of the first line that is not an observation, or is a sample of another card than one before.
 pub fn parse_history(name: &str, text: &str) -> Result<Vec<HistoryPoint>, HealthError> {
     let lines = text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty());
-    lines.map(|(index, line)| point(name, index + 1, line)).collect()
+    let mut points = Vec::new();
+    let mut first: Option<String> = None;
+    for (index, line) in lines {
+        let (point, sampled) = point(name, index + 1, line)?;
+        if let Some(hash) = &sampled.cid_hash {
+            let known = first.get_or_insert_with(|| hash.clone());
+            if known != hash {
+                return Err(HealthError::HistoryLine {
+                    name: name.into(),
+                    line: index + 1,
+                    expected: format!("samples of one card, \"cid_hash\":\"{known}\"; grep can choose them"),
+                    found: format!("\"cid_hash\":\"{hash}\""),
+                });
+            }
+        }
+        points.push((point, sampled));
+    }
+    points.sort_by_key(|(point, _)| point.time);
+    Ok(total(points))
 }
 
-fn point(name: &str, number: usize, text: &str) -> Result<HistoryPoint, HealthError> {
+/// Totals of samples, whose counters start again with each boot: what was written before the first sample, and between
+/// the last sample of a boot and its end, is not in them.
+fn total(points: Vec<(HistoryPoint, Sampled)>) -> Vec<HistoryPoint> {
+    let (mut total, mut before): (u64, Option<Sampled>) = (0, None);
+    let summed = points.into_iter().map(|(mut point, sampled)| {
+        if let Some(written) = sampled.written_bytes {
+            let is_same_boot = before.as_ref().is_some_and(|before| before.boot_id == sampled.boot_id);
+            let since = before.as_ref().filter(|_| is_same_boot).and_then(|before| before.written_bytes);
+            total = total.saturating_add(written.checked_sub(since.unwrap_or(0)).unwrap_or(written));
+            point.written_bytes = Some(total);
+            before = Some(sampled);
+        }
+        point
+    });
+    summed.collect()
+}
+
+fn point(name: &str, number: usize, text: &str) -> Result<(HistoryPoint, Sampled), HealthError> {
     let wrong = |expected: &str, found: String| HealthError::HistoryLine {
         name: name.into(),
         line: number,
@@ -121,14 +188,27 @@ fn point(name: &str, number: usize, text: &str) -> Result<HistoryPoint, HealthEr
         wrong("an object like {\"time\": \"2026-11-21T07:00:00Z\", \"life_a\": 2}", format!("{found} ({reason})"))
     })?;
     let time = line.time.trim().parse();
-    Ok(HistoryPoint {
+    let is_sample = line.schema.as_ref().is_some_and(|schema| schema == crate::sample::SCHEMA);
+    let sampled = Sampled {
+        boot_id: line.boot_id.and_then(|id| id.as_str().map(str::to_owned)).filter(|_| is_sample),
+        written_bytes: match line.host {
+            Some(LineHost::Sampled { written_bytes }) if is_sample => Some(written_bytes),
+            Some(LineHost::Sampled { .. } | LineHost::Other(_)) | None => None,
+        },
+        cid_hash: match line.card {
+            Some(LineCard::Sampled { cid_hash }) if is_sample => cid_hash,
+            Some(LineCard::Sampled { .. } | LineCard::Other(_)) | None => None,
+        },
+    };
+    let point = HistoryPoint {
         time: time.map_err(|_| wrong("a time like 2026-11-21T07:00:00Z", format!("{:?}", line.time)))?,
         life_a: line.life_a.map(|byte| byte.0),
         life_b: line.life_b.map(|byte| byte.0),
         pre_eol: line.pre_eol.map(|byte| byte.0),
         written_bytes: line.written_bytes,
         cid: line.cid,
-    })
+    };
+    Ok((point, sampled))
 }
 
 #[cfg(test)]
@@ -151,6 +231,24 @@ mod tests {
         let line = |point: &HistoryPoint| serde_json::to_string(point).unwrap();
         assert_eq!(line(&points[1]), "{\"time\":\"2026-01-02T00:00:00Z\",\"life_a\":11}");
         assert_eq!(parse_history("h", &line(&points[0])).unwrap(), points[..1]);
+    }
+
+    #[test]
+    fn lines_of_the_monitor_are_one_cards_and_count_over_boots() {
+        let sample = |day: u8, boot: &str, written: u64, hash: &str| {
+            format!(
+                "{{\"schema\":\"emmclab.sample/1\",\"time\":\"2026-01-{day:02}T00:00:00Z\",\"boot_id\":\"{boot}\",\
+                 \"life_a_raw\":2,\"life_b_raw\":1,\"pre_eol_raw\":1,\"card\":{{\"cid_hash\":\"{hash}\"}},\
+                 \"host\":{{\"written_bytes\":{written}}}}}\n"
+            )
+        };
+        let text = [sample(4, "two", 10, "aa"), sample(1, "one", 100, "aa"), sample(2, "one", 150, "aa")].concat();
+        let points = parse_history("h", &text).unwrap();
+        let written: Vec<_> = points.iter().map(|point| point.written_bytes).collect();
+        assert_eq!(written, [Some(100), Some(150), Some(160)]);
+        assert_eq!((points[0].life_a, points[0].life_b, points[0].pre_eol), (Some(2), Some(1), Some(1)));
+        let mixed = parse_history("h", &(text + &sample(5, "two", 20, "bb"))).unwrap_err().to_string();
+        assert!(mixed.starts_with("h: line 4: expected samples of one card") && mixed.contains("bb"), "{mixed}");
     }
 
     #[test]

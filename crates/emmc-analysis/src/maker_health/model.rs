@@ -115,6 +115,22 @@ pub enum Area {
     User,
 }
 
+impl Area {
+    /// Its name in JSON.
+    pub const fn key(self) -> &'static str {
+        match self {
+            Self::Global => "global",
+            Self::Slc => "slc",
+            Self::Enhanced => "enhanced",
+            Self::Mlc => "mlc",
+            Self::Tlc => "tlc",
+            Self::System => "system",
+            Self::Hybrid => "hybrid",
+            Self::User => "user",
+        }
+    }
+}
+
 impl fmt::Display for Area {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(match self {

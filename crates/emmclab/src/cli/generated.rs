@@ -35,6 +35,7 @@ pub(crate) enum DocumentName {
     Diff,
     Health,
     Check,
+    Sample,
     PlanHwpart,
     Plan,
     #[cfg(feature = "bench")]

@@ -15,6 +15,7 @@ pub(crate) mod help;
 #[cfg(feature = "serve")]
 pub(crate) mod lab;
 pub(crate) mod list;
+pub(crate) mod monitor;
 #[cfg(feature = "pages")]
 pub(crate) mod pages;
 pub(crate) mod plan;

@@ -27,6 +27,7 @@ fn schema(document: DocumentName) -> Value {
         DocumentName::Diff => enveloped::<Comparison>(diff::SCHEMA),
         DocumentName::Health => enveloped::<HealthDocument>(super::health::SCHEMA),
         DocumentName::Check => enveloped::<check::CheckDocument>(check::SCHEMA),
+        DocumentName::Sample => plain::<emmc_analysis::sample::Sample>().to_value(),
         DocumentName::PlanHwpart => enveloped::<plan::HwPartDocument>(plan::HWPART_SCHEMA),
         DocumentName::Plan => enveloped::<emmc_analysis::plan::Plan>(plan::SCHEMA),
         #[cfg(feature = "bench")]

@@ -212,7 +212,7 @@ fn options_of_a_measurement_are_refused() {
 fn the_document_keeps_its_keys() {
     let (_folder, file, kept) = lost("restore_document");
     let args = ["bench", &file, "--restore-from", kept.to_str().unwrap(), "--destroy"].map(str::to_owned);
-    crate::contract::documents("restore", &[args.to_vec()]);
+    crate::keys::documents("restore", &[args.to_vec()]);
 }
 
 /// A device that ends after its first megabyte: every access behind that is an error.

@@ -33,11 +33,13 @@ mod help;
 mod hostile_names;
 #[cfg(feature = "html")]
 mod html;
+mod keys;
 #[cfg(feature = "serve")]
 mod lab;
 #[cfg(feature = "sim")]
 mod latencies;
 mod live_card;
+mod monitor;
 mod pages;
 #[cfg(feature = "html")]
 mod paper;

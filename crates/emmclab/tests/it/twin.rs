@@ -4,7 +4,8 @@ use std::path::Path;
 
 use serde_json::Value;
 
-use crate::contract::{documents, words};
+use crate::contract::words;
+use crate::keys::documents;
 use crate::support::{emmclab, save, scratch};
 
 /// A table of two records, measured on a virtual card.

@@ -1,6 +1,7 @@
 //! `sim what-if`, `sim life`, `advise part`: documents, files that they read, and what is refused.
 
-use crate::contract::{documents, words};
+use crate::contract::words;
+use crate::keys::documents;
 use crate::support::{emmclab, save, scratch, testdata};
 
 /// A card whose whole life takes seconds.
