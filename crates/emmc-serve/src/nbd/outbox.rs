@@ -3,7 +3,7 @@
 //! The thread that reads requests writes the due replies. A second thread, started with the first reply that has to
 //! wait, sleeps until the next one is due. Replies therefore overtake each other, as on a card with a queue.
 
-use std::cmp::Reverse;
+use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;
 use std::io::{self, IoSlice, Write};
 use std::num::NonZeroU64;
@@ -12,8 +12,13 @@ use std::time::Instant as Wall;
 
 use emmc_units::Instant;
 
+use super::buffer::Buffer;
+
 /// When more than this is pending, no more requests are read. Unit: bytes.
 const WAITING_BYTES_MAX: usize = 64 << 20;
+/// Beyond this the thread that reads requests writes replies itself: a client that does not read must not cost memory.
+/// Unit: bytes.
+const HANDED_BYTES_MAX: usize = 4 << 20;
 /// Most pending replies.
 const WAITING_MAX: usize = 4096;
 /// Most spare buffers kept for reuse.
@@ -44,11 +49,48 @@ pub(crate) struct Outbox<W> {
 #[derive(Debug, Default)]
 struct Waiting {
     /// The earliest on top; first in, first out for equal times.
-    replies: BinaryHeap<Reverse<(Due, u64, Vec<u8>)>>,
+    replies: BinaryHeap<Reverse<Pending>>,
+    /// Of all that is not written, also of what is being written. Unit: bytes.
     bytes: usize,
     count: u64,
-    spare: Vec<Vec<u8>>,
+    spare: Vec<Buffer>,
     end: End,
+}
+
+/// Replies that are written together.
+#[derive(Debug)]
+struct Pending {
+    wall: Wall,
+    /// When the card's work ended, if the client waits for that.
+    at: Option<Instant>,
+    number: u64,
+    replies: Buffer,
+}
+
+impl Pending {
+    fn key(&self) -> (Wall, Option<Instant>, u64) {
+        (self.wall, self.at, self.number)
+    }
+}
+
+impl PartialEq for Pending {
+    fn eq(&self, other: &Self) -> bool {
+        self.key() == other.key()
+    }
+}
+
+impl Eq for Pending {}
+
+impl PartialOrd for Pending {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Pending {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.key().cmp(&other.key())
+    }
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -85,18 +127,35 @@ impl<W: Write> Outbox<W> {
         if waiting.end == End::Abandoned {
             return Err(io::ErrorKind::BrokenPipe.into());
         }
-        let mut memory = waiting.spare.pop().unwrap_or_default();
-        memory.extend_from_slice(reply);
-        waiting.bytes += memory.len();
-        waiting.count += 1;
-        let earliest = waiting.replies.peek().is_none_or(|Reverse((next, ..))| due < *next);
-        let count = waiting.count;
-        waiting.replies.push(Reverse((due, count, memory)));
+        let mut replies = waiting.spare.pop().unwrap_or_default();
+        replies.put(reply);
+        let earliest = waiting.add(due.wall, Some(due.at), replies);
         drop(waiting);
         if earliest {
             self.changed.notify_one();
         }
         Ok(())
+    }
+
+    /// Has the other thread write replies that are due, and leaves an empty buffer in their place; `false`: too much is
+    /// pending.
+    ///
+    /// Errors: the connection is gone.
+    pub(crate) fn hand_over(&self, replies: &mut Buffer) -> io::Result<bool> {
+        let mut waiting = self.waiting();
+        if waiting.end == End::Abandoned {
+            return Err(io::ErrorKind::BrokenPipe.into());
+        }
+        if waiting.bytes + replies.length() > HANDED_BYTES_MAX {
+            return Ok(false);
+        }
+        let empty = waiting.spare.pop().unwrap_or_default();
+        let earliest = waiting.add(Wall::now(), None, std::mem::replace(replies, empty));
+        drop(waiting);
+        if earliest {
+            self.changed.notify_one();
+        }
+        Ok(true)
     }
 
     /// Sends replies as they become due, until [`Self::close`] and none is pending, or [`Self::abandon`]; calls `sent`
@@ -105,7 +164,7 @@ impl<W: Write> Outbox<W> {
         // The kernel may let a thread sleep 50 us too long, which is as long as a fast card takes. Without permission
         // to change that, replies are late by that much, and the statistics show it.
         let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1));
-        let mut batch: Vec<(Instant, Vec<u8>)> = Vec::with_capacity(BATCH_MAX);
+        let mut batch: Vec<Pending> = Vec::with_capacity(BATCH_MAX);
         while self.wait(&mut batch) {
             let written = {
                 let mut stream = self.stream.lock().unwrap_or_else(PoisonError::into_inner);
@@ -114,14 +173,14 @@ impl<W: Write> Outbox<W> {
             if written.is_err() {
                 self.abandon();
             } else {
-                batch.iter().for_each(|(at, _)| sent(*at));
+                batch.iter().filter_map(|pending| pending.at).for_each(&sent);
             }
             let mut waiting = self.waiting();
-            for (_, mut memory) in batch.drain(..) {
-                waiting.bytes = waiting.bytes.saturating_sub(memory.len());
-                memory.clear();
-                if waiting.spare.len() < SPARE_MAX && memory.capacity() <= SPARE_BYTES_MAX {
-                    waiting.spare.push(memory);
+            for Pending { mut replies, .. } in batch.drain(..) {
+                waiting.bytes = waiting.bytes.saturating_sub(replies.length());
+                replies.clear();
+                if waiting.spare.len() < SPARE_MAX && replies.capacity() <= SPARE_BYTES_MAX {
+                    waiting.spare.push(replies);
                 }
             }
             drop(waiting);
@@ -130,10 +189,10 @@ impl<W: Write> Outbox<W> {
     }
 
     /// Sleeps until replies are due and takes them; `false`: no more will come.
-    fn wait(&self, batch: &mut Vec<(Instant, Vec<u8>)>) -> bool {
+    fn wait(&self, batch: &mut Vec<Pending>) -> bool {
         let mut waiting = self.waiting();
         loop {
-            let due = waiting.replies.peek().map(|Reverse((due, ..))| due.wall);
+            let due = waiting.replies.peek().map(|Reverse(next)| next.wall);
             waiting = match (waiting.end, due) {
                 (End::Abandoned, _) | (End::Draining, None) => return false,
                 (End::Open, None) => self.changed.wait(waiting).unwrap_or_else(PoisonError::into_inner),
@@ -177,19 +236,29 @@ impl<W: Write> Outbox<W> {
 }
 
 impl Waiting {
-    fn take_due(&mut self, now: Wall, batch: &mut Vec<(Instant, Vec<u8>)>) {
-        while batch.len() < BATCH_MAX && self.replies.peek().is_some_and(|Reverse((due, ..))| due.wall <= now) {
-            batch.extend(self.replies.pop().map(|Reverse((due, _, reply))| (due.at, reply)));
+    /// Returns whether nothing else is due before.
+    fn add(&mut self, wall: Wall, at: Option<Instant>, replies: Buffer) -> bool {
+        self.bytes += replies.length();
+        self.count += 1;
+        let pending = Pending { wall, at, number: self.count, replies };
+        let earliest = self.replies.peek().is_none_or(|Reverse(next)| pending < *next);
+        self.replies.push(Reverse(pending));
+        earliest
+    }
+
+    fn take_due(&mut self, now: Wall, batch: &mut Vec<Pending>) {
+        while batch.len() < BATCH_MAX && self.replies.peek().is_some_and(|Reverse(next)| next.wall <= now) {
+            batch.extend(self.replies.pop().map(|Reverse(pending)| pending));
         }
     }
 }
 
 /// Writes all of them, in as few system calls as the stream allows.
-fn write_all(stream: &mut impl Write, batch: &[(Instant, Vec<u8>)]) -> io::Result<()> {
-    if let [(_, only)] = batch {
-        return stream.write_all(only);
+fn write_all(stream: &mut impl Write, batch: &[Pending]) -> io::Result<()> {
+    if let [only] = batch {
+        return stream.write_all(only.replies.bytes());
     }
-    let mut slices: Vec<IoSlice<'_>> = batch.iter().map(|(_, reply)| IoSlice::new(reply)).collect();
+    let mut slices: Vec<IoSlice<'_>> = batch.iter().map(|pending| IoSlice::new(pending.replies.bytes())).collect();
     let mut slices = &mut slices[..];
     while !slices.is_empty() {
         match stream.write_vectored(slices) {
@@ -239,6 +308,29 @@ mod tests {
         assert!(outbox.stream.into_inner().unwrap().is_empty());
     }
 
+    #[test]
+    fn replies_that_are_due_are_handed_over_up_to_a_bound() {
+        let outbox = Outbox::new(Vec::new());
+        let mut replies = Buffer::default();
+        let mut handed = 0;
+        loop {
+            replies.room(1 << 20).fill(7);
+            if !outbox.hand_over(&mut replies).unwrap() {
+                break;
+            }
+            assert_eq!(replies.length(), 0);
+            handed += 1;
+        }
+        assert_eq!((handed, replies.length()), (HANDED_BYTES_MAX >> 20, 1 << 20), "what is refused is kept");
+        outbox.close();
+        outbox.send_when_due(|_| panic!("no client waits for the card"));
+        assert_eq!(outbox.waiting().bytes, 0);
+        assert!(outbox.hand_over(&mut replies).unwrap());
+        outbox.abandon();
+        assert_eq!(outbox.hand_over(&mut replies).unwrap_err().kind(), io::ErrorKind::BrokenPipe);
+        assert_eq!(outbox.stream.into_inner().unwrap().len(), HANDED_BYTES_MAX);
+    }
+
     /// A stream that accepts a few bytes at a time.
     struct Narrow(Vec<u8>);
 
@@ -257,7 +349,11 @@ mod tests {
     #[test]
     fn short_writes_lose_no_data() {
         let mut stream = Narrow(Vec::new());
-        let batch = [&b"first"[..], b"second", b"third"].map(|reply| (Instant::START, reply.to_vec()));
+        let batch = [&b"first"[..], b"second", b"third"].map(|reply| {
+            let mut replies = Buffer::default();
+            replies.put(reply);
+            Pending { wall: Wall::now(), at: None, number: 0, replies }
+        });
         write_all(&mut stream, &batch).unwrap();
         assert_eq!(stream.0, b"firstsecondthird");
     }

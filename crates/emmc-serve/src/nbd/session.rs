@@ -2,7 +2,8 @@
 //!
 //! The thread that reads a request performs it in the model immediately, so that the card sees requests in the order
 //! and at the time of their arrival. The same thread writes replies that are already due, together with those of other
-//! requests that have arrived meanwhile; the rest goes to the `Outbox`.
+//! requests that have arrived meanwhile; the rest goes to the `Outbox`. Long replies go there, too, if the next request
+//! is there: it is served while they are written.
 
 use std::io::{self, Read, Write};
 use std::thread;
@@ -61,22 +62,26 @@ pub(crate) fn run<W: Write + Send>(
     };
     thread::scope(|scope| {
         let mut has_sender = false;
-        let end = session.transmit(&mut |due, reply| {
+        let end = session.transmit(&mut || {
             if !has_sender {
                 thread::Builder::new()
                     .name("nbd-replies".into())
                     .spawn_scoped(scope, || outbox.send_when_due(|at| block.answered(at)))?;
                 has_sender = true;
             }
-            outbox.later(due, reply)
+            Ok(outbox)
         });
         match end {
-            Ok(()) => outbox.close(),
+            // What was done before the stream got out of sync is still answered.
+            Ok(()) | Err(SessionError::Request(_)) => outbox.close(),
             Err(_) => outbox.abandon(),
         }
         end
     })
 }
+
+/// The outbox, with its thread started.
+type Started<'s, 'a, W> = &'s mut dyn FnMut() -> io::Result<&'a Outbox<W>>;
 
 struct Session<'a, R, W> {
     executor: Executor<'a>,
@@ -88,9 +93,9 @@ struct Session<'a, R, W> {
     outbox: &'a Outbox<W>,
 }
 
-impl<R: Read, W: Write> Session<'_, R, W> {
+impl<'a, R: Read, W: Write> Session<'a, R, W> {
     /// Takes requests until the client disconnects or closes its side.
-    fn transmit(&mut self, later: &mut dyn FnMut(Due, &[u8]) -> io::Result<()>) -> Result<(), SessionError> {
+    fn transmit(&mut self, started: Started<'_, 'a, W>) -> Result<(), SessionError> {
         while self.arrived(REQUEST_BYTES)? {
             let mut header = [0; REQUEST_BYTES];
             header.copy_from_slice(self.input.next(REQUEST_BYTES));
@@ -99,24 +104,22 @@ impl<R: Read, W: Write> Session<'_, R, W> {
                 Ok(Request { command: Command::Disconnect, .. }) => break,
                 Ok(request) => request,
                 Err(error) => {
-                    // What was done before the stream got out of sync is still answered.
                     self.write_replies()?;
                     return Err(error.into());
                 }
             };
-            self.serve(&request, later)?;
+            self.serve(&request, started)?;
             if self.replies.length() >= COALESCED_BYTES_MAX {
-                self.write_replies()?;
+                let goes_on = self.input.has(REQUEST_BYTES) && self.done.is_empty();
+                if !(goes_on && started()?.hand_over(&mut self.replies)?) {
+                    self.write_replies()?;
+                }
             }
         }
         Ok(self.write_replies()?)
     }
 
-    fn serve(
-        &mut self,
-        request: &Request,
-        later: &mut dyn FnMut(Due, &[u8]) -> io::Result<()>,
-    ) -> Result<(), SessionError> {
+    fn serve(&mut self, request: &Request, started: Started<'_, 'a, W>) -> Result<(), SessionError> {
         let payload = if request.command == Command::Write { request.length as usize } else { 0 };
         if payload > PAYLOAD_BYTES_MAX as usize {
             self.write_replies()?;
@@ -129,7 +132,7 @@ impl<R: Read, W: Write> Session<'_, R, W> {
             let start = self.replies.length();
             let due = received.map(|()| self.executor.execute(request, landing.bytes(), &mut self.replies));
             self.executor.end_landing(landing);
-            return self.reply(start, due?, later);
+            return self.reply(start, due?, started);
         }
         if !self.arrived(payload)? {
             return Err(io::Error::from(io::ErrorKind::UnexpectedEof).into());
@@ -137,19 +140,14 @@ impl<R: Read, W: Write> Session<'_, R, W> {
         let start = self.replies.length();
         let due = self.executor.execute(request, self.input.next(payload), &mut self.replies);
         self.input.consume(payload);
-        self.reply(start, due, later)
+        self.reply(start, due, started)
     }
 
     /// The reply from `start` on is sent when it is due.
-    fn reply(
-        &mut self,
-        start: usize,
-        due: Option<Due>,
-        later: &mut dyn FnMut(Due, &[u8]) -> io::Result<()>,
-    ) -> Result<(), SessionError> {
+    fn reply(&mut self, start: usize, due: Option<Due>, started: Started<'_, 'a, W>) -> Result<(), SessionError> {
         match due {
             Some(due) if due.wall > Wall::now() => {
-                later(due, self.replies.tail(start))?;
+                started()?.later(due, self.replies.tail(start))?;
                 self.replies.truncate(start);
             }
             late => self.done.extend(late.map(|due| due.at)),
