@@ -51,26 +51,14 @@ struct Line {
     written_bytes: Option<u64>,
     cid: Option<String>,
     // Lines of others may have these keys with any value.
-    schema: Option<serde_json::Value>,
-    card: Option<LineCard>,
-    host: Option<LineHost>,
-    boot_id: Option<serde_json::Value>,
-}
-
-/// The card of a sample; other lines may have a `card` of any form.
-#[derive(Deserialize)]
-#[serde(untagged)]
-enum LineCard {
-    Sampled { cid_hash: Option<String> },
-    Other(serde::de::IgnoredAny),
-}
-
-/// Requests since the boot of a sample.
-#[derive(Deserialize)]
-#[serde(untagged)]
-enum LineHost {
-    Sampled { written_bytes: u64 },
-    Other(serde::de::IgnoredAny),
+    #[serde(default)]
+    schema: serde_json::Value,
+    #[serde(default)]
+    card: serde_json::Value,
+    #[serde(default)]
+    host: serde_json::Value,
+    #[serde(default)]
+    boot_id: serde_json::Value,
 }
 
 /// What a sample says beside the point: it counts from the boot on, and names its card by a hash.
@@ -150,12 +138,11 @@ pub fn parse_history(name: &str, text: &str) -> Result<Vec<HistoryPoint>, Health
         }
         points.push((point, sampled));
     }
-    points.sort_by_key(|(point, _)| point.time);
     Ok(total(points))
 }
 
-/// Totals of samples, whose counters start again with each boot: what was written before the first sample, and between
-/// the last sample of a boot and its end, is not in them.
+/// Totals of samples, in the order of the file. Their counters start again with each boot: what was written before the
+/// first sample, and between the last sample of a boot and its end, is not in them.
 fn total(points: Vec<(HistoryPoint, Sampled)>) -> Vec<HistoryPoint> {
     let (mut total, mut before): (u64, Option<Sampled>) = (0, None);
     let summed = points.into_iter().map(|(mut point, sampled)| {
@@ -188,17 +175,14 @@ fn point(name: &str, number: usize, text: &str) -> Result<(HistoryPoint, Sampled
         wrong("an object like {\"time\": \"2026-11-21T07:00:00Z\", \"life_a\": 2}", format!("{found} ({reason})"))
     })?;
     let time = line.time.trim().parse();
-    let is_sample = line.schema.as_ref().is_some_and(|schema| schema == crate::sample::SCHEMA);
-    let sampled = Sampled {
-        boot_id: line.boot_id.and_then(|id| id.as_str().map(str::to_owned)).filter(|_| is_sample),
-        written_bytes: match line.host {
-            Some(LineHost::Sampled { written_bytes }) if is_sample => Some(written_bytes),
-            Some(LineHost::Sampled { .. } | LineHost::Other(_)) | None => None,
+    let text_of = |value: &serde_json::Value| value.as_str().map(str::to_owned);
+    let sampled = match line.schema == crate::sample::SCHEMA {
+        true => Sampled {
+            boot_id: text_of(&line.boot_id),
+            written_bytes: line.host["written_bytes"].as_u64(),
+            cid_hash: text_of(&line.card["cid_hash"]),
         },
-        cid_hash: match line.card {
-            Some(LineCard::Sampled { cid_hash }) if is_sample => cid_hash,
-            Some(LineCard::Sampled { .. } | LineCard::Other(_)) | None => None,
-        },
+        false => Sampled::default(),
     };
     let point = HistoryPoint {
         time: time.map_err(|_| wrong("a time like 2026-11-21T07:00:00Z", format!("{:?}", line.time)))?,
@@ -242,7 +226,7 @@ mod tests {
                  \"host\":{{\"written_bytes\":{written}}}}}\n"
             )
         };
-        let text = [sample(4, "two", 10, "aa"), sample(1, "one", 100, "aa"), sample(2, "one", 150, "aa")].concat();
+        let text = [sample(1, "one", 100, "aa"), sample(2, "one", 150, "aa"), sample(4, "two", 10, "aa")].concat();
         let points = parse_history("h", &text).unwrap();
         let written: Vec<_> = points.iter().map(|point| point.written_bytes).collect();
         assert_eq!(written, [Some(100), Some(150), Some(160)]);

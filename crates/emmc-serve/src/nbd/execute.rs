@@ -73,6 +73,16 @@ impl<'a> Executor<'a> {
         is_write.then(|| self.block.landing(self.agreed.export.area, request.offset, request.length as usize)).flatten()
     }
 
+    /// Whether replies need not wait for the card.
+    pub(crate) fn is_immediate(&self) -> bool {
+        self.block.due(Instant::START).is_none()
+    }
+
+    /// The same for another thread.
+    pub(crate) fn another(&self) -> Self {
+        Self::new(self.block, self.agreed.clone())
+    }
+
     pub(crate) fn end_landing(&self, landing: Landing) {
         self.block.end_landing(landing);
     }

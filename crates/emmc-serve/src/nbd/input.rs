@@ -1,6 +1,6 @@
 //! Input of a connection: read in large pieces, handed out request by request, without a copy.
 
-use std::io::{self, Read};
+use std::io::{self, IoSliceMut, Read};
 
 use super::buffer::KEPT_BYTES_MAX;
 
@@ -63,15 +63,31 @@ impl<R: Read> Input<R> {
         Ok(true)
     }
 
-    /// Fills memory with the next bytes: those that have arrived are copied, the others are received there.
+    /// Fills memory with the next bytes: those that have arrived are copied, the others are received there, and up to
+    /// `next` bytes behind them here if they come at once.
     ///
     /// Errors: as [`Self::fill`].
-    pub(crate) fn take(&mut self, into: &mut [u8]) -> io::Result<()> {
+    pub(crate) fn take(&mut self, into: &mut [u8], next: usize) -> io::Result<()> {
         let arrived = into.len().min(self.end - self.start);
         let (known, rest) = into.split_at_mut(arrived);
         known.copy_from_slice(self.next(arrived));
         self.consume(arrived);
-        self.stream.read_exact(rest)?;
+        let mut received = 0;
+        while received < rest.len() {
+            // All that was here is in `known`.
+            (self.start, self.end) = (0, 0);
+            let wanted = rest.len() - received;
+            let mut parts = [IoSliceMut::new(&mut rest[received..]), IoSliceMut::new(&mut self.memory[..next])];
+            match self.stream.read_vectored(&mut parts) {
+                Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
+                Ok(read) => {
+                    received += read.min(wanted);
+                    self.end = read.saturating_sub(wanted);
+                }
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
         // What follows is probably like it: only its header is received here.
         self.ahead = 0;
         Ok(())
@@ -145,12 +161,12 @@ mod tests {
         for bytes in [28, 300_000, 28, 100, 28, 200_000, 60_000] {
             assert!(input.fill(28).unwrap());
             let mut elsewhere = vec![0; bytes];
-            input.take(&mut elsewhere).unwrap();
+            input.take(&mut elsewhere, 28).unwrap();
             assert!(elsewhere == data[at..at + bytes], "at {at}");
             at += bytes;
         }
         let mut rest = vec![0; data.len() - at + 1];
-        assert_eq!(input.take(&mut rest).unwrap_err().kind(), io::ErrorKind::UnexpectedEof);
+        assert_eq!(input.take(&mut rest, 28).unwrap_err().kind(), io::ErrorKind::UnexpectedEof);
     }
 
     #[test]

@@ -14,6 +14,7 @@ mod outbox;
 mod session;
 mod socket;
 pub mod wire;
+mod writes;
 
 use std::collections::BTreeMap;
 use std::io;

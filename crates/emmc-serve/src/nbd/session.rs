@@ -3,7 +3,8 @@
 //! The thread that reads a request performs it in the model immediately, so that the card sees requests in the order
 //! and at the time of their arrival. The same thread writes replies that are already due, together with those of other
 //! requests that have arrived meanwhile; the rest goes to the `Outbox`. Long replies go there, too, if the next request
-//! is there: it is served while they are written.
+//! is there: it is served while they are written. A long write is performed by another thread (`Writes`) if the next
+//! request is there: that is received meanwhile.
 
 use std::io::{self, Read, Write};
 use std::thread;
@@ -17,6 +18,7 @@ use super::handshake::{HandshakeError, PAYLOAD_BYTES_MAX, haggle};
 use super::input::Input;
 use super::outbox::{Due, Outbox};
 use super::wire::{BadMagic, Command, REQUEST_BYTES, Request};
+use super::writes::Writes;
 use crate::block::{Block, Export};
 
 /// Replies are written when they reach this size, even while more requests are available. Unit: bytes.
@@ -53,24 +55,37 @@ pub(crate) fn run<W: Write + Send>(
     let exports: Vec<Export> = block.exports();
     let Some(choice) = haggle(&exports, &mut input, &mut Direct(outbox))? else { return Ok(()) };
     agreed();
+    let executor = Executor::new(block, choice);
+    let (writes, mut writer) = (Writes::default(), Some(executor.another()));
     let mut session = Session {
-        executor: Executor::new(block, choice),
+        executor,
         input: Input::new(input),
         replies: Buffer::default(),
         done: Vec::new(),
         outbox,
+        writes: &writes,
+        has_writes: false,
     };
     thread::scope(|scope| {
         let mut has_sender = false;
-        let end = session.transmit(&mut || {
-            if !has_sender {
-                thread::Builder::new()
-                    .name("nbd-replies".into())
-                    .spawn_scoped(scope, || outbox.send_when_due(|at| block.answered(at)))?;
-                has_sender = true;
+        let end = session.transmit(&mut |thread| {
+            let spawn = |name: &str| thread::Builder::new().name(name.into());
+            match thread {
+                Thread::Writer => {
+                    if let Some(executor) = writer.take() {
+                        spawn("nbd-writes").spawn_scoped(scope, || writes.perform(executor, outbox))?;
+                    }
+                }
+                Thread::Sender if !has_sender => {
+                    let send = || outbox.send_when_due(|at| block.answered(at));
+                    spawn("nbd-replies").spawn_scoped(scope, send)?;
+                    has_sender = true;
+                }
+                Thread::Sender => {}
             }
             Ok(outbox)
         });
+        writes.end();
         match end {
             // What was done before the stream got out of sync is still answered.
             Ok(()) | Err(SessionError::Request(_)) => outbox.close(),
@@ -80,8 +95,17 @@ pub(crate) fn run<W: Write + Send>(
     })
 }
 
-/// The outbox, with its thread started.
-type Started<'s, 'a, W> = &'s mut dyn FnMut() -> io::Result<&'a Outbox<W>>;
+/// A thread beside the one that reads requests.
+#[derive(Clone, Copy)]
+enum Thread {
+    /// Of the outbox.
+    Sender,
+    /// Of long writes.
+    Writer,
+}
+
+/// The outbox, with a thread started.
+type Started<'s, 'a, W> = &'s mut dyn FnMut(Thread) -> io::Result<&'a Outbox<W>>;
 
 struct Session<'a, R, W> {
     executor: Executor<'a>,
@@ -91,6 +115,9 @@ struct Session<'a, R, W> {
     /// When the card finished each of them, where clients wait for it.
     done: Vec<Instant>,
     outbox: &'a Outbox<W>,
+    writes: &'a Writes,
+    /// Some may not be performed yet.
+    has_writes: bool,
 }
 
 impl<'a, R: Read, W: Write> Session<'a, R, W> {
@@ -111,12 +138,18 @@ impl<'a, R: Read, W: Write> Session<'a, R, W> {
             self.serve(&request, started)?;
             if self.replies.length() >= COALESCED_BYTES_MAX {
                 let goes_on = self.input.has(REQUEST_BYTES) && self.done.is_empty();
-                if !(goes_on && started()?.hand_over(&mut self.replies)?) {
+                if !(goes_on && started(Thread::Sender)?.hand_over(&mut self.replies)?) {
                     self.write_replies()?;
                 }
             }
         }
+        self.settle()?;
         Ok(self.write_replies()?)
+    }
+
+    /// Waits until the long writes before are performed.
+    fn settle(&mut self) -> io::Result<()> {
+        if std::mem::take(&mut self.has_writes) { self.writes.wait() } else { Ok(()) }
     }
 
     fn serve(&mut self, request: &Request, started: Started<'_, 'a, W>) -> Result<(), SessionError> {
@@ -129,11 +162,19 @@ impl<'a, R: Read, W: Write> Session<'a, R, W> {
         }
         if let Some(mut landing) = self.executor.landing(request) {
             let received = self.receive(landing.bytes_mut());
+            let goes_on = received.is_ok() && self.input.has(REQUEST_BYTES) && self.executor.is_immediate();
+            if goes_on && started(Thread::Writer).is_ok() {
+                self.writes.add(*request, landing);
+                self.has_writes = true;
+                return Ok(());
+            }
+            let received = received.and_then(|()| self.settle());
             let start = self.replies.length();
             let due = received.map(|()| self.executor.execute(request, landing.bytes(), &mut self.replies));
             self.executor.end_landing(landing);
             return self.reply(start, due?, started);
         }
+        self.settle()?;
         if !self.arrived(payload)? {
             return Err(io::Error::from(io::ErrorKind::UnexpectedEof).into());
         }
@@ -147,7 +188,7 @@ impl<'a, R: Read, W: Write> Session<'a, R, W> {
     fn reply(&mut self, start: usize, due: Option<Due>, started: Started<'_, 'a, W>) -> Result<(), SessionError> {
         match due {
             Some(due) if due.wall > Wall::now() => {
-                started()?.later(due, self.replies.tail(start))?;
+                started(Thread::Sender)?.later(due, self.replies.tail(start))?;
                 self.replies.truncate(start);
             }
             late => self.done.extend(late.map(|due| due.at)),
@@ -160,7 +201,7 @@ impl<'a, R: Read, W: Write> Session<'a, R, W> {
         if !self.input.has(into.len()) {
             self.write_replies()?;
         }
-        self.input.take(into)
+        self.input.take(into, REQUEST_BYTES)
     }
 
     /// Makes sure that `bytes` bytes are there; before it waits for them, it writes the replies that are due.

@@ -191,6 +191,13 @@ impl Read for Stream {
             Self::Unix(stream) => stream.read(into),
         }
     }
+
+    fn read_vectored(&mut self, parts: &mut [io::IoSliceMut<'_>]) -> io::Result<usize> {
+        match self {
+            Self::Tcp(stream) => stream.read_vectored(parts),
+            Self::Unix(stream) => stream.read_vectored(parts),
+        }
+    }
 }
 
 impl Write for Stream {

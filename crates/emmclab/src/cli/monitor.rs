@@ -16,7 +16,7 @@ pub(crate) struct MonitorArgs {
     /// Take one sample of each card and end, as without it: a timer starts the next one
     #[arg(long)]
     pub(crate) once: bool,
-    /// Print one line of JSON per card, of at most 1024 bytes
+    /// Print one line of JSON per card, of at most 1024 bytes, also beside --append and --metrics
     #[arg(long)]
     pub(crate) ndjson: bool,
     /// Append the line to this file if wear, state or errors changed since its last line, or that is 30 days old

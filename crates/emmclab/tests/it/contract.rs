@@ -5,11 +5,10 @@
 
 mod plans;
 
-use crate::keys::{documents, schema};
-use crate::support;
+use crate::keys::documents;
 use crate::support::cards::{emmc_cid, s0j56};
 use crate::support::{emmclab, save, scratch, testdata};
-use serde_json::{Value, json};
+use serde_json::json;
 
 #[test]
 fn show_has_the_documented_keys() {
@@ -69,13 +68,13 @@ fn plan_hwpart_has_the_documented_keys() {
 #[cfg(feature = "schema")]
 #[test]
 fn a_document_that_breaks_its_schema_is_found() {
-    let schema = schema("show");
+    let schema = crate::keys::schema("show");
     let klm = testdata("ext_csd_raw/samsung-klm-8g/samsung-klm-8g.ext_csd.hex");
     let document = emmclab(["show", &klm, "--json"]).exits(0).json();
-    let broken = |pointer: &str, value: Value| {
+    let broken = |pointer: &str, value: serde_json::Value| {
         let mut document = document.clone();
         *document.pointer_mut(pointer).unwrap() = value;
-        support::schema::check(&schema, &document)
+        crate::support::schema::check(&schema, &document)
     };
     assert_eq!(broken("/tool", json!("other")), Ok(()));
     let mut field = document["fields"][0].clone();

@@ -2,12 +2,13 @@
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
 use serde_json::Value;
 
 use crate::keys;
+#[cfg(feature = "bench")]
 use crate::support::loops::{Loop, succeeds};
 use crate::support::{Run, emmclab, names_in, save, scratch, skip, testdata};
 
@@ -109,8 +110,10 @@ fn a_log_is_a_regular_file_of_its_own() {
 }
 
 /// A mounted filesystem of the test.
-struct Mounted(Loop, PathBuf);
+#[cfg(feature = "bench")]
+struct Mounted(Loop, std::path::PathBuf);
 
+#[cfg(feature = "bench")]
 impl Drop for Mounted {
     fn drop(&mut self) {
         let _ = Command::new("umount").arg(&self.1).status();
@@ -118,6 +121,7 @@ impl Drop for Mounted {
 }
 
 /// All that the kernel has sent to a device so far. Unit: bytes.
+#[cfg(feature = "bench")]
 fn written_bytes(device: &Loop) -> u64 {
     rustix::fs::sync();
     let stat = std::fs::read_to_string(format!("/sys/block/{}/stat", device.name())).unwrap();
@@ -125,6 +129,7 @@ fn written_bytes(device: &Loop) -> u64 {
 }
 
 /// A card that loses a step of its life in 73 days, on a real ext4, which writes its journal and inodes too.
+#[cfg(feature = "bench")]
 #[test]
 fn a_year_of_samples_writes_less_than_a_megabyte() {
     const DAYS: i64 = 365;

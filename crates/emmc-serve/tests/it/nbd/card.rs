@@ -1,5 +1,6 @@
 //! A whole virtual card behind the server, with its times.
 
+use std::io::Write;
 use std::sync::Arc;
 use std::time::Instant as Wall;
 
@@ -7,11 +8,12 @@ use emmc_card::card::Card;
 use emmc_card::device::DeviceOptions;
 use emmc_card::nand::StoredContent;
 use emmc_card::profile::shipped;
-use emmc_serve::nbd::wire::{self, Command};
+use emmc_serve::nbd::wire::{self, Command, Request};
 use emmc_serve::served::{Served, ServedOptions};
+use emmc_serve::store::Store;
 use emmc_units::Instant;
 
-use crate::nbd::client::{Client, Reply, server};
+use crate::nbd::client::{Client, Folder, Reply, server};
 
 #[test]
 fn replies_take_the_time_of_the_card() {
@@ -45,4 +47,59 @@ fn replies_take_the_time_of_the_card() {
     server.stop();
     let (_, answers) = served.lateness();
     assert_eq!(answers, 11, "eight writes, a trim and two reads were waited for");
+}
+
+/// A client that does not wait for replies: long writes are performed while the next ones are received, and in order
+/// with everything else.
+#[test]
+fn long_writes_of_a_client_that_goes_on_are_performed_in_order() {
+    const BYTES: u32 = 1 << 20;
+    const PLACES: u8 = 8;
+    let folder = Folder::new("in-order");
+    let (text, profile) = (shipped::text("generic-8g").unwrap(), shipped::named("generic-8g").unwrap());
+    let card = Card::new(profile, DeviceOptions { keep: StoredContent::Data, seed: 1 }).unwrap();
+    Store::create(&folder.0, text, &card, Instant::START).unwrap();
+    let options = ServedOptions { delays: false, dilation: 1 };
+    let (server, path, _socket) = server("in-order-socket", Arc::new(Served::open(&folder.0, options).unwrap()));
+    let mut client = Client::structured(&path, "user");
+    let content = |round: u8, place: u8| 16 * (round + 1) + place;
+    let requests = move |round: u8| {
+        let mut sent = Vec::new();
+        for place in 0..PLACES {
+            let offset = u64::from(place) << 20;
+            let mut add = |command, length, data: &[u8]| {
+                let request = Request { flags: 0, command, cookie: place.into(), offset, length };
+                sent.extend(request.encode());
+                sent.extend(data);
+            };
+            // Each place twice: the second content counts.
+            add(Command::Write, BYTES, &vec![0xff; BYTES as usize]);
+            add(Command::Write, BYTES, &vec![content(round, place); BYTES as usize]);
+            add(Command::Read, 4096, &[]);
+        }
+        sent
+    };
+    // Slots are received into after each was written once.
+    for round in 0..6 {
+        let mut sender = client.stream.try_clone().unwrap();
+        let sending = std::thread::spawn(move || sender.write_all(&requests(round)).unwrap());
+        let mut read = [0; PLACES as usize];
+        for _ in 0..3 * u32::from(PLACES) {
+            match client.receive() {
+                (_, Reply::Simple(0)) => {}
+                (place, Reply::Chunk(1, 1, data)) if data[8..].iter().all(|byte| *byte == data[8]) => {
+                    read[place as usize] = data[8];
+                }
+                other => panic!("{other:?}"),
+            }
+        }
+        sending.join().unwrap();
+        assert_eq!(read, std::array::from_fn(|place| content(round, place as u8)), "round {round}");
+    }
+    // A client that leaves in the middle of a write leaves a whole card.
+    client.stream.write_all(&requests(6)[..(BYTES + BYTES / 2) as usize]).unwrap();
+    drop(client);
+    server.stop();
+    let again = Served::open(&folder.0, options);
+    assert!(again.is_ok(), "{:?}", again.err());
 }

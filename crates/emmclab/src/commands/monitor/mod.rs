@@ -9,9 +9,8 @@ mod vendor;
 
 use anyhow::{Context, ensure};
 use emmc_analysis::maker_health;
-use emmc_analysis::sample::{Sample, SampleIdentity, SampleSource, metrics};
+use emmc_analysis::sample::{Sample, SampleIdentity, metrics};
 use emmc_port::{Activity, CardData, SourceError};
-use emmc_report::{Align, Document, Table};
 
 use crate::CommandResult;
 use crate::cli::MonitorArgs;
@@ -53,10 +52,9 @@ pub(crate) fn run(args: &MonitorArgs, output: &mut Output) -> CommandResult {
     if let Some(path) = &args.metrics {
         write_whole(path, metrics(&samples).as_bytes(), true)?;
     }
-    if args.ndjson || output.is_json() {
+    let is_elsewhere = args.append.is_some() || args.metrics.is_some();
+    if args.ndjson || output.is_json() || !is_elsewhere {
         read.iter().try_for_each(|sample| output.write(&sample.line()))?;
-    } else if args.append.is_none() && args.metrics.is_none() {
-        output.document(&present(&read))?;
     }
     Ok(if read.len() < samples.len() { Exit::Unusable } else { Exit::Good })
 }
@@ -120,42 +118,9 @@ fn set_time(args: &MonitorArgs, card: &mut CardData, is_now: bool) -> anyhow::Re
         return source::set_time(card, at);
     }
     if is_now {
-        let now = jiff::Timestamp::from_second(jiff::Timestamp::now().as_second()).context("the clock")?;
+        // Whole seconds. The crate's own messages are 60 KB of the board's binary.
+        let now = jiff::Timestamp::from_second(jiff::Timestamp::now().as_second()).ok().context("the clock")?;
         card.origins.iter_mut().take(1).for_each(|origin| origin.taken_at = Some(now.to_string()));
     }
     Ok(())
-}
-
-fn present(samples: &[&Sample]) -> Document {
-    let mut document = Document::new("Samples");
-    let section = document.section("samples", "Cards as a monitor sees them");
-    let columns = ["card", "product", "life A", "life B", "reserve", "written since boot", "errors", "read-only"];
-    let aligned = columns.map(|title| (title, if title == "written since boot" { Align::Right } else { Align::Left }));
-    let mut table = Table::new(aligned);
-    for sample in samples {
-        let byte = |raw: Option<u8>| raw.map_or_else(|| "unknown".into(), |raw| format!("0x{raw:02x}"));
-        let text = |text: &Option<String>| text.clone().unwrap_or_else(|| "unknown".into());
-        let errors = sample.errors.map(|errors| {
-            let all = [errors.command_crc, errors.data_crc, errors.timeouts, errors.cqe_recoveries];
-            all.into_iter().fold(0, u64::saturating_add)
-        });
-        let count = |count: Option<u64>| count.map_or_else(|| "unknown".into(), |count| count.to_string());
-        let written = sample.host.map(|host| emmc_units::Bytes(host.written_bytes).rounded());
-        table.row([
-            text(&sample.card.device),
-            text(&sample.card.product),
-            byte(sample.life_a_raw),
-            byte(sample.life_b_raw),
-            byte(sample.pre_eol_raw),
-            written.unwrap_or_else(|| "unknown".into()),
-            count(errors),
-            sample.read_only.map_or("unknown", |is| if is { "yes" } else { "no" }).into(),
-        ]);
-    }
-    section.push(table);
-    if samples.iter().any(|sample| sample.source == SampleSource::Sysfs) {
-        section.paragraph("Registers from sysfs are as old as the kernel's last probe of the card.");
-    }
-    section.paragraph("`--ndjson` prints the whole sample; `emmclab health` judges it.");
-    document
 }

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::Duration;
 
-use emmc_port::CardData;
+use emmc_port::{CardData, SavedReport};
 
 use crate::cli::MoreArgs;
 use crate::source;
@@ -20,12 +20,12 @@ const TIME_LIMIT: Duration = Duration::from_secs(20);
 pub(super) fn ask(card: &mut CardData, name: &str, state: &Path) {
     let marker = state.join(format!("vendor-health-{}.asked", name.rsplit('/').next().unwrap_or(name)));
     match question(card, name, &marker) {
-        Ok(asked) => *card = asked,
+        Ok(reports) => card.reports.extend(reports),
         Err(reason) => eprintln!("emmclab: {name}: no vendor health in this sample: {reason}"),
     }
 }
 
-fn question(card: &CardData, name: &str, marker: &Path) -> Result<CardData, String> {
+fn question(card: &CardData, name: &str, marker: &Path) -> Result<Vec<SavedReport>, String> {
     if marker.exists() {
         return Err(format!("an earlier question did not end; remove {} to ask again", marker.display()));
     }
@@ -33,12 +33,12 @@ fn question(card: &CardData, name: &str, marker: &Path) -> Result<CardData, Stri
         eprintln!("emmclab: {name}: asking the card of the root filesystem for its vendor health");
     }
     set(marker).map_err(|error| format!("{}: {error}; not asked", marker.display()))?;
-    let (mut asked, name) = (card.clone(), name.to_owned());
+    let (mut asked, name) = (CardData { kind: card.kind, cid: card.cid, ..CardData::default() }, name.to_owned());
     let (send, receive) = channel();
     // If the card never answers, the thread ends with the program, or the program waits for the kernel's time limit.
     std::thread::spawn(move || {
         let result = source::add_live_vendor(&mut asked, &name, &MoreArgs::default());
-        let _ = send.send(result.map(|()| asked).map_err(|error| format!("{error:#}")));
+        let _ = send.send(result.map(|()| asked.reports).map_err(|error| format!("{error:#}")));
     });
     match receive.recv_timeout(TIME_LIMIT) {
         Ok(result) => {
