@@ -16,7 +16,7 @@ use libfuzzer_sys::fuzz_target;
 static FILES: LazyLock<[Vec<u8>; 2]> = LazyLock::new(|| {
     let text = shipped::text("generic-8g").expect("it is shipped");
     let text = text
-        .replace("user_bytes = 7818182656", "user_bytes = 8388608")
+        .replace("user_bytes = 7818182656", "user_bytes = 67108864")
         .replace("pages_per_block = 256", "pages_per_block = 32")
         .replace("enhanced_groups_max = 466", "enhanced_groups_max = 0");
     let options = DeviceOptions { keep: StoredContent::Orders, seed: 1 };
