@@ -188,14 +188,20 @@ fn start(program: &str, args: &[String]) -> Option<Running> {
     }
 }
 
-/// A port of the loopback interface that nobody has now.
+/// An address of the loopback interface that is this process's own, so that no other test takes its ports.
+fn own_address() -> String {
+    let [_, high, middle, low] = std::process::id().to_be_bytes();
+    format!("127.{}.{middle}.{low}", 128 | high)
+}
+
+/// A port there that is free.
 fn free_port() -> u16 {
-    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
+    TcpListener::bind((own_address(), 0)).unwrap().local_addr().unwrap().port()
 }
 
 /// The answer to a GET; nothing while the server does not answer.
 fn get(port: u16, path: &str) -> Option<String> {
-    let mut stream = TcpStream::connect(("127.0.0.1", port)).ok()?;
+    let mut stream = TcpStream::connect((own_address(), port)).ok()?;
     write!(stream, "GET {path} HTTP/1.0\r\nHost: localhost\r\n\r\n").ok()?;
     let mut answer = String::new();
     stream.read_to_string(&mut answer).ok()?;
@@ -243,25 +249,25 @@ fn a_real_prometheus_raises_the_alert() {
     // The rule waits an hour; here its condition is what counts.
     let rules = std::fs::read_to_string(contrib("emmc.rules.yml")).unwrap().replace("for: 1h", "for: 0s");
     save(&folder, "emmc.rules.yml", rules);
-    let (exporter_port, port) = (free_port(), free_port());
+    let (address, exporter_port, port) = (own_address(), free_port(), free_port());
     save(
         &folder,
         "prometheus.yml",
         format!(
             "global: {{scrape_interval: 1s, evaluation_interval: 1s}}\nrule_files: [emmc.rules.yml]\n\
-             scrape_configs: [{{job_name: node, static_configs: [{{targets: ['127.0.0.1:{exporter_port}']}}]}}]\n"
+             scrape_configs: [{{job_name: node, static_configs: [{{targets: ['{address}:{exporter_port}']}}]}}]\n"
         ),
     );
     let path = |name: &str| folder.join(name).display().to_string();
     let exporter = ["--collector.disable-defaults", "--collector.textfile"].map(str::to_owned).into_iter().chain([
         format!("--collector.textfile.directory={}", folder.display()),
-        format!("--web.listen-address=127.0.0.1:{exporter_port}"),
+        format!("--web.listen-address={address}:{exporter_port}"),
     ]);
     let Some(mut exporter) = start("prometheus-node-exporter", &exporter.collect::<Vec<_>>()) else { return };
     let prometheus = [
         format!("--config.file={}", path("prometheus.yml")),
         format!("--storage.tsdb.path={}", path("data")),
-        format!("--web.listen-address=127.0.0.1:{port}"),
+        format!("--web.listen-address={address}:{port}"),
     ];
     let Some(mut prometheus) = start("prometheus", &prometheus) else { return };
     wait_for(&mut exporter, exporter_port, "/metrics", "emmc_life_used_ratio");

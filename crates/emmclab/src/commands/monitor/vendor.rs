@@ -9,6 +9,7 @@ use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::Duration;
 
 use emmc_port::{CardData, SavedReport};
+use emmc_report::visible;
 
 use crate::cli::MoreArgs;
 use crate::source;
@@ -20,8 +21,9 @@ const TIME_LIMIT: Duration = Duration::from_secs(20);
 pub(super) fn ask(card: &mut CardData, name: &str, state: &Path) {
     let marker = state.join(format!("vendor-health-{}.asked", name.rsplit('/').next().unwrap_or(name)));
     match question(card, name, &marker) {
+        Ok(reports) if reports.is_empty() => say(name, "read commands alone give no vendor health of this card"),
         Ok(reports) => card.reports.extend(reports),
-        Err(reason) => eprintln!("emmclab: {name}: no vendor health in this sample: {reason}"),
+        Err(reason) => say(name, &format!("no vendor health in this sample: {reason}")),
     }
 }
 
@@ -30,7 +32,7 @@ fn question(card: &CardData, name: &str, marker: &Path) -> Result<Vec<SavedRepor
         return Err(format!("an earlier question did not end; remove {} to ask again", marker.display()));
     }
     if emmc_linux::holds_root(card) {
-        eprintln!("emmclab: {name}: asking the card of the root filesystem for its vendor health");
+        say(name, "asking the card of the root filesystem for its vendor health");
     }
     set(marker).map_err(|error| format!("{}: {error}; not asked", marker.display()))?;
     let (mut asked, name) = (CardData { kind: card.kind, cid: card.cid, ..CardData::default() }, name.to_owned());
@@ -49,6 +51,10 @@ fn question(card: &CardData, name: &str, marker: &Path) -> Result<Vec<SavedRepor
             Err(format!("no answer in {} s; it will not be asked again", TIME_LIMIT.as_secs()))
         }
     }
+}
+
+fn say(name: &str, what: &str) {
+    eprintln!("emmclab: {}", visible(&format!("{name}: {what}")));
 }
 
 /// Creates the marker, and waits until it is on its disk: a hang may need a power cycle.
