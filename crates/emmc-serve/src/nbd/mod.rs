@@ -247,6 +247,8 @@ fn admit(number: u64, stream: Stream, block: &Arc<dyn Block>, clients: &Arc<Clie
             Err(error) => eprintln!("nbd: client {number} dropped: {error}"),
             Ok(()) => {}
         }
+        // Who waits for the last client may open the card's folder again.
+        drop(block);
         drop(leaving);
     })?;
     connected.insert(number, client);

@@ -164,7 +164,7 @@ impl<'a, R: Read, W: Write> Session<'a, R, W> {
             let received = self.receive(landing.bytes_mut());
             let goes_on = received.is_ok() && self.input.has(REQUEST_BYTES) && self.executor.is_immediate();
             if goes_on && started(Thread::Writer).is_ok() {
-                self.writes.add(*request, landing);
+                self.writes.add(*request, landing)?;
                 self.has_writes = true;
                 return Ok(());
             }

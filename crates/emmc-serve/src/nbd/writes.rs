@@ -30,17 +30,24 @@ struct Pending {
     waiting: VecDeque<(Request, Landing)>,
     is_busy: bool,
     is_last: bool,
+    has_panicked: bool,
     /// The connection failed.
     failed: Option<io::ErrorKind>,
 }
 
 impl Writes {
     /// Adds a write, of which all data was received; waits while too many are pending.
-    pub(super) fn add(&self, request: Request, landing: Landing) {
-        let mut pending = self.wait_while(|pending| pending.waiting.len() >= WAITING_MAX);
+    ///
+    /// Errors: the thread that performs them panicked.
+    pub(super) fn add(&self, request: Request, landing: Landing) -> io::Result<()> {
+        let mut pending = self.wait_while(|pending| !pending.has_panicked && pending.waiting.len() >= WAITING_MAX);
+        if pending.has_panicked {
+            return Err(io::ErrorKind::Other.into());
+        }
         pending.waiting.push_back((request, landing));
         drop(pending);
         self.changed.notify_all();
+        Ok(())
     }
 
     /// Waits until all are performed and answered.
@@ -96,6 +103,7 @@ impl Drop for Busy<'_> {
         let mut pending = self.0.pending();
         pending.is_busy = false;
         if std::thread::panicking() {
+            pending.has_panicked = true;
             pending.failed = Some(io::ErrorKind::Other);
             pending.waiting.clear();
         }

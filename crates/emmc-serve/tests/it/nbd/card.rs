@@ -10,7 +10,7 @@ use emmc_card::nand::StoredContent;
 use emmc_card::profile::shipped;
 use emmc_serve::nbd::wire::{self, Command, Request};
 use emmc_serve::served::{Served, ServedOptions};
-use emmc_serve::store::Store;
+use emmc_serve::store::{Store, StoreError};
 use emmc_units::Instant;
 
 use crate::nbd::client::{Client, Folder, Reply, server};
@@ -100,6 +100,12 @@ fn long_writes_of_a_client_that_goes_on_are_performed_in_order() {
     client.stream.write_all(&requests(6)[..(BYTES + BYTES / 2) as usize]).unwrap();
     drop(client);
     server.stop();
-    let again = Served::open(&folder.0, options);
+    // A process that another test starts has the lock of the folder until it runs its program.
+    let again = loop {
+        match Served::open(&folder.0, options) {
+            Err(StoreError::InUse(_)) => std::thread::yield_now(),
+            opened => break opened,
+        }
+    };
     assert!(again.is_ok(), "{:?}", again.err());
 }
