@@ -14,17 +14,43 @@ pub(crate) fn run(args: &[&str]) -> anyhow::Result<()> {
     let (cards, first) = (options.get("--cards").copied().unwrap_or(50), options.get("--seed").copied().unwrap_or(0));
     let verdicts = seeds::each(first..first + cards, |seed| {
         let verdict = judged(seed)?;
-        eprintln!("card {seed}: {verdict:.1?}");
+        eprintln!("{}", described(seed, &verdict));
         Ok(verdict)
     })?;
     table(&verdicts);
     Ok(())
 }
 
+/// Each parameter of a card: its own value, the twin's, the interval, and the distance in standard deviations.
+fn described(seed: u64, verdict: &Verdict) -> String {
+    let mut text = format!("card {seed}: misfit {:.2?} firmware {}\n", verdict.misfit, verdict.is_firmware_own);
+    for found in &verdict.recovered {
+        let mark = if !found.is_determined {
+            "-"
+        } else if found.deviations().abs() > 1.96 {
+            "OUT"
+        } else {
+            ""
+        };
+        text += &format!(
+            "  {:22} {:9.2} {:9.2} {:9.2?} {:+6.1} {mark}\n",
+            found.name,
+            found.own,
+            found.value,
+            found.interval,
+            found.deviations()
+        );
+    }
+    text + &format!(
+        "  depth {:.0?}\n  percentiles {:.0?}\n  lives {:.0?}\n",
+        verdict.depths, verdict.percentiles, verdict.lives
+    ) + &format!("  amplifications {:.0?}\n", verdict.amplifications)
+}
+
 fn judged(seed: u64) -> anyhow::Result<Verdict> {
     let card = HiddenCard::random(seed);
     let measured = card.measured()?;
-    let (profile, twin) = emmc_twin::fit(CardKind::Emmc, &measured, (None, &[], &HiddenCard::known()), &serial)?;
+    let (profile, twin) = emmc_twin::fit(CardKind::Emmc, &measured, (None, &[], &card.known()), &serial)?;
     card.verdict(&profile, &twin).map_err(anyhow::Error::msg)
 }
 
@@ -55,6 +81,8 @@ fn table(verdicts: &[Verdict]) {
     row("speeds at depth 32", 8.0, &|verdict| half(verdict, 1));
     row("p50, p90, p99 of random writes to a full card", 20.0, &|verdict| verdict.percentiles.clone());
     row(&format!("years of life, as it is and with {}", CHANGES.join(", ")), 10.0, &|verdict| verdict.lives.clone());
+    row("the same with a change over that without", 10.0, &|verdict| verdict.gains.clone());
+    row("write amplification of the same", 10.0, &|verdict| verdict.amplifications.clone());
     let mut names: BTreeMap<&str, usize> = BTreeMap::new();
     for name in verdicts.iter().flat_map(|verdict| &verdict.outside) {
         *names.entry(name).or_default() += 1;

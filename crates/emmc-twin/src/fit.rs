@@ -22,8 +22,10 @@ const SMALL_FILE_BYTES: u64 = 32 << 20;
 const FIRST: usize = 60;
 /// Simulations from the best start, with each size of the log, then of pages.
 const OTHERS: usize = 45;
-/// Simulations from the best of them.
-const LAST: usize = 200;
+/// The same for a start with slopes of its own.
+const OTHERS_ANEW: usize = 65;
+/// Simulations from the best of them: slopes, steps and scans of its surroundings.
+const LAST: usize = 320;
 /// Simulations from each start of a card that maps allocation units.
 const FIRST_OF_UNITS: usize = 14;
 /// Starts of such a card that are searched to the end.
@@ -34,14 +36,14 @@ const BEST_OF_UNITS: usize = 4;
 pub(crate) struct Fitted {
     pub(crate) part: Part,
     pub(crate) minimum: Minimum,
-    priors: Vec<Prior>,
+    pub(crate) priors: Vec<Prior>,
 }
 
 /// Cells to which a part is fitted.
-struct Training<'a> {
+pub(crate) struct Training<'a> {
     measured: Measured,
     /// Logarithms of their times.
-    observed: Vec<f64>,
+    pub(crate) observed: Vec<f64>,
     /// Whether they are reads.
     is_read: Vec<bool>,
     given: &'a Given<'a>,
@@ -56,42 +58,51 @@ pub(crate) struct Given<'a> {
 }
 
 impl<'a> Training<'a> {
-    fn new(measured: Measured, given: &'a Given<'a>) -> Self {
+    pub(crate) fn new(measured: Measured, given: &'a Given<'a>) -> Self {
         let observed = measured.cells.iter().map(|cell| cell.us.ln()).collect();
         let is_read = measured.cells.iter().map(|cell| cell.column.is_read()).collect();
         Self { measured, observed, is_read, given }
+    }
+
+    /// Logarithms of the times of parts like `start`, on files of at most `file_bytes`.
+    pub(crate) fn model(&self, start: &Part, file_bytes: u64, points: &[Vec<f64>]) -> Vec<Option<Vec<f64>>> {
+        let cells = &self.measured.cells;
+        let largest = records(cells).last().map_or(0, |kib| kib << 10);
+        let file_bytes = self.measured.file_bytes.min(file_bytes.max(largest));
+        let share = file_bytes as f64 / self.measured.file_bytes.max(1) as f64;
+        let plan = Plan { measured: Measured { file_bytes, ..self.measured.clone() }, is_search: true };
+        let profiles: Vec<Option<Profile>> =
+            points.iter().map(|point| start.at(point).with_share_of_log(share).ok()).collect();
+        let good: Vec<Profile> = profiles.iter().flatten().cloned().collect();
+        let mut simulated = (self.given.simulator)(&good, &plan).into_iter();
+        let each = profiles.iter().map(|profile| {
+            profile.as_ref()?;
+            let simulated = simulated.next()?.ok()?;
+            cells.iter().map(|cell| time(&simulated, cell.column, cell.kib).map(f64::ln)).collect()
+        });
+        each.collect()
     }
 
     /// The best part near a start, with about `evaluations` simulations on files of at most `file_bytes`; `slopes` of a
     /// part like it.
     fn improve(&self, start: &Part, file_bytes: u64, (evaluations, slopes): (usize, Option<&DMatrix<f64>>)) -> Fitted {
         let cells = &self.measured.cells;
-        let largest = records(cells).last().map_or(0, |kib| kib << 10);
-        let file_bytes = self.measured.file_bytes.min(file_bytes.max(largest));
-        let share = file_bytes as f64 / self.measured.file_bytes.max(1) as f64;
-        let plan = Plan { measured: Measured { file_bytes, ..self.measured.clone() }, is_search: true };
         let unknown = |(parameter, value): (&Parameter, &f64)| {
             let step = if start.uses(parameter, cells) { parameter.step } else { 0.0 };
             Unknown { start: value.ln(), step, reach: parameter.reach }
         };
         let unknowns: Vec<Unknown> = start.parameters().iter().zip(&start.values).map(unknown).collect();
-        let mut model = |points: &[Vec<f64>]| {
-            let profiles: Vec<Option<Profile>> =
-                points.iter().map(|point| start.at(point).with_share_of_log(share).ok()).collect();
-            let good: Vec<Profile> = profiles.iter().flatten().cloned().collect();
-            let mut simulated = (self.given.simulator)(&good, &plan).into_iter();
-            let each = profiles.iter().map(|profile| {
-                profile.as_ref()?;
-                let simulated = simulated.next()?.ok()?;
-                cells.iter().map(|cell| time(&simulated, cell.column, cell.kib).map(f64::ln)).collect()
-            });
-            each.collect()
-        };
+        let mut model = |points: &[Vec<f64>]| self.model(start, file_bytes, points);
         let priors = priors(start, &self.given.others);
         let observed = Observed { values: &self.observed, is_marked: &self.is_read };
         let minimum = minimise((&unknowns, &priors), observed, (evaluations, slopes), &mut model);
         Fitted { part: start.at(&minimum.at), minimum, priors }
     }
+}
+
+/// The file of a search: random writes that copy megabytes take seconds to simulate on the whole one.
+pub(crate) fn searched_bytes(part: &Part, file_bytes: u64) -> u64 {
+    if part.merges_megabytes() { file_bytes.min(SMALL_FILE_BYTES) } else { file_bytes }
 }
 
 fn best(found: impl IntoIterator<Item = Fitted>) -> Option<Fitted> {
@@ -113,21 +124,22 @@ fn search_pages(kind: CardKind, measured: &Measured, with: &Given<'_>) -> Option
     let firmwares = plausible(cells);
     let starts = firmwares.iter().flat_map(|firmware| commits.iter().map(move |commits| (firmware, *commits)));
     let first = starts.map(|(firmware, commits)| {
-        let start = Part::start(kind, *firmware, commits, cells).knowing(with.known);
+        let start = Part::start(kind, *firmware, commits, (cells, with.known));
         training.improve(&start, SMALL_FILE_BYTES, (FIRST, None))
     });
     let Fitted { part, minimum, .. } = best(first)?;
     let slopes = Some(&minimum.jacobian);
-    // Random writes that copy megabytes take seconds to simulate on the whole file.
-    let file_bytes = if part.merges_megabytes() { file_bytes.min(SMALL_FILE_BYTES) } else { file_bytes };
+    let file_bytes = searched_bytes(&part, file_bytes);
     let logs =
         LOGS_MIB.into_iter().map(|mib| training.improve(&part.clone().with_log(mib), file_bytes, (OTHERS, slopes)));
     let with_log = best(logs)?;
     let part = &with_log.part;
+    let bound_by_flash = training.improve(&part.clone().bound_by_flash(), file_bytes, (OTHERS_ANEW, None));
     let others = PAGES_KIB[1..].iter().map(|kib| part.clone().with_pages(*kib));
     let others = others.chain([part.clone().merging_each_write()]);
     let slopes = Some(&with_log.minimum.jacobian);
-    let others = others.map(|part| training.improve(&part, file_bytes, (OTHERS, slopes))).chain([with_log.clone()]);
+    let others = others.map(|part| training.improve(&part, file_bytes, (OTHERS, slopes)));
+    let others = others.chain([bound_by_flash, with_log.clone()]);
     let Fitted { part, minimum, .. } = best(others)?;
     // Cells of other suites decide only now: an aged card takes long to simulate.
     let training = Training::new(measured.clone(), with);
@@ -155,6 +167,8 @@ pub(crate) fn plausible(cells: &[Cell]) -> Vec<Firmware> {
     let first = ratio(time(cells, Column::Write, 1), time(cells, Column::Write, 4));
     let known = random.is_some() || first.is_some();
     let collapses = random.is_some_and(|ratio| ratio > 8.0) || first.is_some_and(|ratio| ratio > 2.0);
+    // A log of which each write costs more, or a merge of little: the search decides.
+    let known = known && (collapses || random.is_none_or(|ratio| ratio < 2.0));
     let fits = |firmware: &Firmware| !known || (firmware.threshold_kib == 8) == collapses;
     firmwares().into_iter().filter(fits).collect()
 }

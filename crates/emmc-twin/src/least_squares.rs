@@ -4,6 +4,8 @@
 //! proportion, not by their square. A prior keeps what the data does not determine where it was. The derivatives are
 //! forward differences; their points are independent, so the caller may work on them side by side.
 
+mod scan;
+
 use nalgebra::{DMatrix, DVector};
 
 /// The error at which soft L1 goes from square to linear: 5 %, about the scatter of a careful measurement.
@@ -128,9 +130,8 @@ impl Problem<'_, '_> {
         let values = (self.model)(&points);
         let each = points.into_iter().zip(values).map(|(at, value)| {
             let value = value.unwrap_or_else(|| self.observed.values.iter().map(|observed| observed + BAD).collect());
-            let data: f64 = (0..value.len()).map(|row| soft(self.residual(&value, row)).powi(2)).sum();
-            let prior: f64 = self.priors.iter().map(|prior| prior.residual(&at).powi(2)).sum();
-            Point { at, value, cost: (data + prior) / 2.0 }
+            let [data, prior] = costs((&at, &value), self.observed.values, self.priors);
+            Point { at, value, cost: data + prior }
         });
         each.collect()
     }
@@ -185,6 +186,17 @@ impl Problem<'_, '_> {
 
     /// The point that a damped step reaches; `None` where the equations have no solution.
     fn step(&self, best: &Point, slopes: &DMatrix<f64>, damping: f64) -> Option<Vec<f64>> {
+        let (mut normal, gradient) = self.equations(best, slopes);
+        for index in 0..normal.nrows() {
+            normal[(index, index)] *= 1.0 + damping;
+        }
+        let step = normal.cholesky()?.solve(&gradient);
+        let moved = |(at, step): (&f64, &f64)| at - step.clamp(-LONGEST, LONGEST);
+        Some(best.at.iter().zip(step.iter()).map(moved).collect())
+    }
+
+    /// The matrix of the normal equations, and the gradient.
+    fn equations(&self, best: &Point, slopes: &DMatrix<f64>) -> (DMatrix<f64>, DVector<f64>) {
         let weighted = DMatrix::from_fn(slopes.nrows(), slopes.ncols(), |row, column| {
             slopes[(row, column)] * soft_slope(self.residual(&best.value, row)) / SCALE
         });
@@ -197,13 +209,15 @@ impl Problem<'_, '_> {
                 gradient[index] += slope * prior.residual(&best.at);
             }
         }
-        for index in 0..normal.nrows() {
-            normal[(index, index)] *= 1.0 + damping;
-        }
-        let step = normal.cholesky()?.solve(&gradient);
-        let moved = |(at, step): (&f64, &f64)| at - step.clamp(-LONGEST, LONGEST);
-        Some(best.at.iter().zip(step.iter()).map(moved).collect())
+        (normal, gradient)
     }
+}
+
+/// Half the sums of squares of the data and of the priors, at a point with what the model gives there.
+pub(crate) fn costs((at, value): (&[f64], &[f64]), observed: &[f64], priors: &[Prior]) -> [f64; 2] {
+    let data = value.iter().zip(observed).map(|(value, observed)| soft((value - observed) / SCALE).powi(2));
+    let prior = priors.iter().map(|prior| prior.residual(at).powi(2));
+    [data.sum::<f64>() / 2.0, prior.sum::<f64>() / 2.0]
 }
 
 fn by_cost(a: &Point, b: &Point) -> std::cmp::Ordering {
@@ -261,6 +275,13 @@ pub(crate) fn minimise(
         }
         idle = if gain < SMALL_GAIN { idle + 1 } else { 0 };
         // Both sides were tried.
+        if idle > 2 && problem.evaluated + problem.scan_points() <= evaluations {
+            let before = best.cost;
+            problem.scan(&mut best, &slopes);
+            if 1.0 - best.cost / before.max(f64::MIN_POSITIVE) > SMALL_GAIN {
+                (damping, idle) = (0.1, 0);
+            }
+        }
         if idle > 2 || problem.evaluated + unknowns.len() > evaluations {
             break;
         }
@@ -312,6 +333,22 @@ mod tests {
         let expected = DMatrix::from_row_slice(2, 3, &[1.0, 0.0, 1.0, 0.0, 1.0, -1.0]);
         assert!((found.jacobian - expected).abs().max() < 1e-9);
         assert_eq!(points_seen, 3, "the start and two points for three unknowns");
+    }
+
+    /// A place without a slope: only a look around shows that the observation can be met.
+    #[test]
+    fn a_flat_place_is_left() {
+        let mut model = |points: &[Vec<f64>]| -> Vec<Option<Vec<f64>>> {
+            points.iter().map(|point| Some(vec![point[0].max(0.5), point[1]])).collect()
+        };
+        let unknown = |reach| Unknown { start: 0.0, step: 0.01, reach };
+        let observed = Observed { values: &[1.0, 0.3], is_marked: &[false, true] };
+        let unknowns = [unknown(Reach::Unmarked), unknown(Reach::Marked)];
+        let prior = |index| Prior { index, anchor: None, centre: 0.0, deviation: 3.0 };
+        let found = minimise((&unknowns, &[prior(0), prior(1)]), observed, (200, None), &mut model);
+        assert!((found.at[0] - 1.0).abs() < 0.01 && (found.at[1] - 0.3).abs() < 0.01, "{:?}", found.at);
+        let stuck = minimise((&unknowns, &[prior(0), prior(1)]), observed, (12, None), &mut model);
+        assert!(stuck.at[0] < 0.5, "without a scan: {:?}", stuck.at);
     }
 
     /// A model that has no value everywhere: the search stays where it has one.

@@ -10,6 +10,7 @@
 mod baseline;
 mod cell;
 mod fit;
+mod interval;
 mod known;
 mod least_squares;
 mod measured;

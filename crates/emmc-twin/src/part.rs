@@ -38,6 +38,10 @@ pub(crate) struct Part {
 
 /// The host's own time of a request where a search begins: a board of four cores. Unit: microseconds.
 const HOST_US: f64 = 30.0;
+/// Program of one bit a cell: 200 to 300 us for a page of 16 KiB on two planes. Unit: microseconds a KiB.
+const LOG_PROGRAM: f64 = 8.0;
+/// The share of the bus where large reads wait for the flash.
+const FASTER_BUS: f64 = 0.75;
 /// Folding that hardly shows. Unit: %.
 const LITTLE_DEBT: f64 = 3.0;
 /// Over-provisioning of the templates. Unit: %.
@@ -71,8 +75,10 @@ impl Part {
     ///
     /// The time of a small sequential write is the firmware's, or that of the commit to flash: `commits` chooses which
     /// of the two the search begins with, as neither has a slope where the other one is longer.
-    pub(crate) fn start(kind: CardKind, firmware: Firmware, commits: bool, cells: &[Cell]) -> Self {
+    pub(crate) fn start(kind: CardKind, firmware: Firmware, commits: bool, (cells, known): (&[Cell], &Known)) -> Self {
         let records = records(cells);
+        let [host_read, host_write] =
+            known.host.map_or([HOST_US; 2], |host| [host.read_us, host.write_us].map(|us| us.max(1.0)));
         let slope = |columns: &[Column]| {
             let rate = |cell: &&Cell| columns.contains(&cell.column);
             let largest = cells.iter().filter(rate).map(|cell| cell.kib).max().unwrap_or(1);
@@ -106,12 +112,23 @@ impl Part {
         let debt = time(cells, Column::Write, 128).zip(time(cells, Column::Rewrite, 128));
         let mut values = vec![0.0; PARAMETERS.len()];
         values[index::BUS] = bus;
-        values[index::READ] = 0.7 * read;
+        // Without the host's time a share of the shortest read is the card's own.
+        values[index::READ] = match known.host {
+            Some(_) => (read - host_read - 4.0 * bus - sense.max(20.0)).max(0.3 * read),
+            None => 0.7 * read,
+        };
         let [firmware_share, commit_share] = if commits { [0.4, 0.9] } else { [1.0, 0.5] };
-        values[index::WRITE] = (firmware_share * (write - HOST_US - 4.0 * bus)).max(10.0);
+        // A card without a buffer for writes answers after the program, most often that of the log.
+        let log = (0.5 * program).min(LOG_PROGRAM);
+        let waited = if kind == CardKind::Sd { 0.0 } else { log * f64::from(PLANES * firmware.page_kib) };
+        let firmware_time = |time: f64| {
+            let all = time - host_write - 4.0 * bus;
+            (all - waited).max(0.3 * all).max(10.0)
+        };
+        values[index::WRITE] = (firmware_share * firmware_time(write)).max(10.0);
         values[index::PROGRAM] = program;
-        values[index::SMALL] = (small - HOST_US - 4.0 * bus).max(10.0);
-        values[index::LOG] = 0.5 * program;
+        values[index::SMALL] = firmware_time(small);
+        values[index::LOG] = log;
         values[index::SMALL_MISSING] = missing(random(1), random(4));
         values[index::MISSING] = missing(sequential(1), sequential(4));
         values[index::COMMIT] = commit_share * write;
@@ -129,7 +146,7 @@ impl Part {
         for (value, parameter) in values.iter_mut().zip(&PARAMETERS) {
             *value = value.clamp(parameter.low, parameter.high);
         }
-        Self { kind, firmware, values, known: Known::default() }
+        Self { kind, firmware, values, known: Known::default() }.knowing(known)
     }
 
     /// The part that a profile was made of; `None` if it was made otherwise, without a log or a measuring host.
@@ -200,6 +217,16 @@ impl Part {
     pub(crate) fn merging_each_write(mut self) -> Self {
         self.firmware.merges_each_write = true;
         self.values[index::DEBT] = self.values[index::DEBT].min(LITTLE_DEBT);
+        self
+    }
+
+    /// The same speed of large reads, but the flash bounds it, not the bus: the slope of reads does not say which.
+    pub(crate) fn bound_by_flash(mut self) -> Self {
+        let bus = self.values[index::BUS];
+        let stripe_kib = f64::from(PLANES * self.firmware.page_kib);
+        self.values[index::SENSE] = self.values[index::SENSE].min(0.3 * bus * stripe_kib);
+        self.values[index::CHANNEL] = bus - self.values[index::SENSE] / stripe_kib;
+        self.values[index::BUS] = (FASTER_BUS * bus).max(PARAMETERS[index::BUS].low);
         self
     }
 
@@ -341,7 +368,7 @@ mod tests {
                 .flat_map(|kind| firmwares().into_iter().map(move |one| (kind, one)))
             {
                 for commits in [false, true] {
-                    let part = Part::start(kind, firmware, commits, &table.cells);
+                    let part = Part::start(kind, firmware, commits, (&table.cells, &Known::default()));
                     part.profile().unwrap_or_else(|error| panic!("{part:?}: {error}"));
                 }
             }

@@ -60,13 +60,14 @@ mod tests {
 
     use super::*;
     use crate::cell::{Cell, Column};
+    use crate::known::Known;
     use crate::part::firmwares;
 
     /// Three cards whose program time is 1, 2 and 4 times that of their bus: the fourth's is about twice its own.
     #[test]
     fn a_ratio_carries_over() {
         let cells = Column::IOZONE.map(|column| Cell { column, kib: 4, us: 100.0 });
-        let start = Part::start(CardKind::Sd, firmwares()[0], false, &cells);
+        let start = Part::start(CardKind::Sd, firmwares()[0], false, (&cells, &Known::default()));
         let other = |bus: f64, ratio: f64| {
             let mut part = start.clone();
             (part.values[index::BUS], part.values[index::PROGRAM]) = (bus, bus * ratio);

@@ -3,7 +3,7 @@
 use emmc_card::card::Card;
 use emmc_card::device::DeviceOptions;
 use emmc_card::nand::StoredContent;
-use emmc_card::profile::Profile;
+use emmc_card::profile::{MeasuringHost, Profile};
 use emmc_regs::CardKind;
 use emmc_units::{Instant, Rng, Size};
 use emmc_workload::Unwatched;
@@ -13,9 +13,9 @@ use crate::known::Known;
 use crate::measured::Measured;
 use crate::parameters::PARAMETERS;
 use crate::part::{Firmware, Part};
-use crate::result::Twin;
+use crate::result::{ErrorSummary, Twin};
 use crate::simulate::{Plan, SimulateError, simulate, small};
-use crate::what_if::{Change, Question, Setup, WhatIfError, Written, what_if};
+use crate::what_if::{Answer, Change, Question, Setup, WhatIfError, Written, what_if};
 
 /// The file of the measurements. Unit: bytes.
 const FILE_BYTES: u64 = 32 << 20;
@@ -45,12 +45,45 @@ pub struct Verdict {
     pub determined: usize,
     /// Of them, those with their true value outside of the interval.
     pub outside: Vec<&'static str>,
+    /// Each parameter.
+    pub recovered: Vec<Recovered>,
+    /// Whether the kind of firmware is the card's own.
+    pub is_firmware_own: bool,
+    /// The median difference of the measured cells from the twin and from the card itself: noise alone. Unit: %.
+    pub misfit: [f64; 2],
     /// Errors of the speeds at each depth, random and sequential, reads and writes. Unit: %.
     pub depths: Vec<f64>,
     /// Errors of p50, p90 and p99 of random writes to the full card. Unit: %.
     pub percentiles: Vec<f64>,
     /// Errors of the years to the end of life: as it is, and with each change. Unit: %.
     pub lives: Vec<f64>,
+    /// Errors of the years with each change over those without. Unit: %.
+    pub gains: Vec<f64>,
+    /// Errors of the write amplification, of the same. Unit: %.
+    pub amplifications: Vec<f64>,
+}
+
+/// A parameter of a hidden card and of its twin.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Recovered {
+    /// Its name.
+    pub name: &'static str,
+    /// Of the card.
+    pub own: f64,
+    /// Of the twin.
+    pub value: f64,
+    /// The interval.
+    pub interval: [f64; 2],
+    /// Whether the fit calls it determined.
+    pub is_determined: bool,
+}
+
+impl Recovered {
+    /// The distance of the logarithms in standard deviations, as the interval has them.
+    pub fn deviations(&self) -> f64 {
+        let [low, high] = self.interval.map(f64::ln);
+        (self.value / self.own).ln() / ((high - low) / 3.92)
+    }
 }
 
 impl HiddenCard {
@@ -89,12 +122,20 @@ impl HiddenCard {
             segment: None,
         };
         let part = Part { kind: CardKind::Emmc, firmware, values, known: Known::default() };
-        Self { seed, part: part.knowing(&Self::known()) }
+        Self { seed, part: part.knowing(&Self::registers()) }
     }
 
-    /// What its registers say: it has a command queue.
-    pub fn known() -> Known {
+    /// What its registers say, it has a command queue, and its host's own times, which `lab calibrate` measures.
+    pub fn known(&self) -> Known {
+        Known { host: self.host(), ..Self::registers() }
+    }
+
+    fn registers() -> Known {
         Known { queue_depth: Some(32), ..Known::default() }
+    }
+
+    fn host(&self) -> Option<MeasuringHost> {
+        self.part.profile().ok()?.host
     }
 
     fn requests(is_aged: bool, is_write: bool, is_random: bool, depth: u16) -> Requests {
@@ -157,6 +198,19 @@ impl HiddenCard {
             let value = true_value(found.name);
             value < found.low || value > found.high
         };
+        let recovered = twin.parameters.iter().map(|found| Recovered {
+            name: found.name,
+            own: true_value(found.name),
+            value: found.value,
+            interval: [found.low, found.high],
+            is_determined: found.is_determined,
+        });
+        let recovered = recovered.collect();
+        let own_cells = simulate(&own, &Plan { measured: Self::wanted(), is_search: false });
+        let own_cells = own_cells.map_err(|error| error.to_string())?;
+        let own_cells =
+            crate::result::side_by_side(&self.measured().map_err(|error| error.to_string())?.cells, &own_cells);
+        let own_error = ErrorSummary::of_cells(&own_cells).map_or(0.0, |found| found.median);
         let outside = determined.iter().filter(is_outside).map(|found| found.name).collect();
         let plan = Plan { measured: Self::predicted(), is_search: false };
         let cells = |profile: &Profile| simulate(profile, &plan).map_err(|error| error.to_string());
@@ -172,18 +226,34 @@ impl HiddenCard {
             .copied()
             .partition(|cell| matches!(cell.column, Column::Requests(requests) if requests.is_aged));
         let (mine, theirs) = (lives(profile)?, lives(&own)?);
+        let differences = |of: &dyn Fn(&[Life]) -> Vec<f64>| -> Vec<f64> {
+            of(&mine).iter().zip(of(&theirs)).map(|(twin, own)| (twin / own - 1.0) * 100.0).collect()
+        };
+        let years = |lives: &[Life]| lives.iter().map(|life| life.years).collect::<Vec<f64>>();
+        let gains = |lives: &[Life]| lives.iter().skip(1).map(|life| life.years / lives[0].years).collect();
         Ok(Verdict {
             determined: determined.len(),
             outside,
+            recovered,
+            is_firmware_own: twin.firmware == self.part.firmware,
+            misfit: [twin.error.median, own_error],
             depths: new.iter().filter_map(error).collect(),
             percentiles: aged.iter().filter_map(error).collect(),
-            lives: mine.iter().zip(&theirs).map(|(twin, own)| (twin / own - 1.0) * 100.0).collect(),
+            lives: differences(&years),
+            gains: differences(&gains),
+            amplifications: differences(&|lives| lives.iter().map(|life| life.amplification).collect()),
         })
     }
 }
 
-/// Years to the end of life under random writes, as it is and with each change.
-fn lives(profile: &Profile) -> Result<Vec<f64>, String> {
+/// A life under random writes.
+struct Life {
+    years: f64,
+    amplification: f64,
+}
+
+/// As it is, and with each change. Endurance is the template's, so that only amplification and the log differ.
+fn lives(profile: &Profile) -> Result<Vec<Life>, String> {
     let written = Written::Rate { bytes_per_day: 1e9, random_share: 1.0, block_bytes: 4096, data: Size::Percent(40) };
     let question = Question { written, today: Setup { flush_s: None, ..Setup::default() }, seed: 1 };
     let changes: Result<Vec<Change>, _> = CHANGES.iter().map(|change| Change::parse(change)).collect();
@@ -200,6 +270,9 @@ fn lives(profile: &Profile) -> Result<Vec<f64>, String> {
     };
     let answers =
         what_if(&card, &question, &changes, &mut Unwatched).map_err(|error: WhatIfError| error.to_string())?;
-    let years = answers.answers.iter().map(|answer| answer.years_to_end_of_life.ok_or("no end of life"));
-    Ok(years.collect::<Result<Vec<f64>, _>>()?)
+    let life = |answer: &Answer| {
+        let years = answer.years_to_end_of_life.ok_or("no end of life")?;
+        Ok(Life { years, amplification: answer.write_amplification })
+    };
+    answers.answers.iter().map(life).collect()
 }

@@ -8,6 +8,7 @@ use emmc_regs::CardKind;
 use crate::baseline::{copied, lines};
 use crate::cell::{Cell, Column, records};
 use crate::fit::{Fitted, Given, Simulator, plausible, search};
+use crate::interval::{DETERMINED, intervals};
 use crate::known::Known;
 use crate::measured::Measured;
 use crate::next::next;
@@ -17,8 +18,6 @@ use crate::segment;
 use crate::simulate::Plan;
 use crate::simulate::SimulateError;
 
-/// A parameter whose logarithm has a smaller standard deviation is determined to a factor of two (95 %).
-const DETERMINED: f64 = 0.35;
 /// Beyond it two parameters cannot be told apart.
 const CONFOUNDED: f64 = 0.9;
 
@@ -57,7 +56,7 @@ pub fn fit(
     // A search takes minutes: what no profile can follow is said before.
     let first = match records(&measured.cells).is_empty() {
         true => segment::starts(kind, &measured.cells, measured.unit_bytes).into_iter().next(),
-        false => plausible(&measured.cells).first().map(|one| Part::start(kind, *one, false, &measured.cells)),
+        false => plausible(&measured.cells).first().map(|one| Part::start(kind, *one, false, (&measured.cells, known))),
     };
     predicted(&first.ok_or(TwinError::NoCliff)?.knowing(known).profile()?, measured, &counted)?;
     let fitted = search(kind, measured, &given).ok_or(TwinError::Nothing)?;
@@ -66,7 +65,7 @@ pub fn fit(
     let error = ErrorSummary::of_cells(&cells).ok_or(TwinError::Nothing)?;
     let logarithms: Vec<f64> = cells.iter().map(|cell| (cell.error_percent / 100.0).ln_1p()).collect();
     let scale = fitted.scale(&logarithms);
-    let parameters = parameters(&fitted, scale, &measured.cells);
+    let parameters = parameters(&fitted, measured, &given, scale);
     let next = next(&fitted, measured, scale, &counted);
     let held_out = match split {
         Some(split) => predictions(kind, measured, split, &given)?,
@@ -133,15 +132,17 @@ fn predicted(profile: &Profile, wanted: &Measured, simulator: &Simulator<'_>) ->
     simulator(std::slice::from_ref(profile), &plan).pop().ok_or(TwinError::Nothing)?.map_err(TwinError::from)
 }
 
-fn parameters(fitted: &Fitted, scale: f64, cells: &[Cell]) -> Vec<ParameterFound> {
+fn parameters(fitted: &Fitted, measured: &Measured, given: &Given<'_>, scale: f64) -> Vec<ParameterFound> {
+    let cells = &measured.cells;
+    let reaches = intervals(fitted, measured, given, scale);
     let all = fitted.part.parameters();
     let is_used = |parameter: &crate::part::Parameter| fitted.part.uses(parameter, cells);
     let covariance = fitted.covariance(scale);
     let correlation =
         |a: usize, b: usize| covariance.as_ref().map_or(0.0, |all| all[(a, b)] / (all[(a, a)] * all[(b, b)]).sqrt());
     let found = |(index, parameter): (usize, &crate::part::Parameter)| {
-        let deviation = covariance.as_ref().map_or(f64::INFINITY, |all| all[(index, index)].sqrt());
-        let (value, factor) = (fitted.part.values[index], (1.96 * deviation).exp());
+        let value = fitted.part.values[index];
+        let [down, up] = reaches[index].map(f64::exp);
         let others = all.iter().enumerate().filter(|(other, parameter)| *other != index && is_used(parameter));
         let confounded = others.filter(|(other, _)| correlation(index, *other).abs() > CONFOUNDED);
         ParameterFound {
@@ -149,9 +150,9 @@ fn parameters(fitted: &Fitted, scale: f64, cells: &[Cell]) -> Vec<ParameterFound
             what: parameter.what,
             unit: parameter.unit,
             value,
-            low: (value / factor).max(parameter.low.min(value)),
-            high: (value * factor).min(parameter.high.max(value)),
-            is_determined: deviation < DETERMINED,
+            low: (value / down).max(parameter.low.min(value)),
+            high: (value * up).min(parameter.high.max(value)),
+            is_determined: reaches[index].iter().all(|reach| *reach < DETERMINED),
             confounded_with: confounded.map(|(_, other)| other.name).collect(),
         }
     };

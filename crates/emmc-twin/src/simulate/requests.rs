@@ -78,7 +78,7 @@ pub(super) fn simulated(profile: &Profile, measured: &Measured) -> Result<Vec<Ce
 /// The same card with fewer bytes in as many blocks; itself if it cannot be smaller.
 pub(crate) fn small(profile: &Profile) -> Profile {
     let factor = (profile.areas.user_bytes / AGED_BYTES).max(1);
-    let factor = u32::try_from(1u64 << factor.ilog2()).unwrap_or(1).min(profile.nand.pages_per_block / 16).max(1);
+    let factor = u32::try_from(factor.next_power_of_two()).unwrap_or(1).min(profile.nand.pages_per_block / 16).max(1);
     let mut smaller = profile.clone();
     smaller.nand.pages_per_block /= factor;
     smaller.areas.user_bytes = (profile.areas.user_bytes / u64::from(factor)) >> 20 << 20;
