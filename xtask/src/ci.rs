@@ -24,6 +24,9 @@ const MSRV_CHECK: (&str, &str) = ("+1.85 --version", "+1.85 check --workspace --
 /// Fuzz targets are a workspace of their own: nothing else notices when an import of theirs is gone.
 const FUZZ_CHECK: &str = "check --manifest-path fuzz/Cargo.toml --bins --locked";
 
+/// Not among the tests of the workspace: the feature links the system's OpenSSL.
+const TLS_TESTS: &str = "test --package emmc-serve --features tls --locked --test it -- nbd::tls";
+
 /// What the registry would get; building each from its package is left to a release (docs/packages.md).
 const PACKAGES: &str = "package --workspace --exclude emmc-compare --exclude emmc-guest --exclude xtask --no-verify \
                         --allow-dirty --offline --locked --quiet";
@@ -63,6 +66,7 @@ pub(crate) fn run(extent: Extent) -> anyhow::Result<()> {
             format!("clippy --package emmclab --no-default-features --features {feature} --locked -- -D warnings");
         cargo(&one, &[])?;
     }
+    cargo(TLS_TESTS, &[])?;
     cargo("doc --workspace --no-deps --all-features --locked", &[("RUSTDOCFLAGS", "-D warnings")])?;
     if available(&root, MSRV_CHECK.0) {
         cargo(MSRV_CHECK.1, &[])?;

@@ -57,7 +57,7 @@ pub(crate) use plan::{AwarenessArg, HwpartArgs, PinArg, PlanCommand, RemovalArg,
 pub(crate) use probe::ProbeArgs;
 pub(crate) use save::{SaveArgs, SavedForm};
 #[cfg(feature = "serve")]
-pub(crate) use serve::{ControllerArg, CtlOrder, HostErrorArg, KindArg, ServeArgs, SimCtlArgs};
+pub(crate) use serve::{ControllerArg, CtlOrder, HostErrorArg, KindArg, ServeArgs, SimCtlArgs, TlsArg};
 #[cfg(feature = "sim")]
 pub(crate) use sim::{
     CqEngineName, SimCardArgs, SimCheckArgs, SimCommand, SimCreateArgs, SimInfoArgs, SimPipelineArgs, SimPowerCutArgs,

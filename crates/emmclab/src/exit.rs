@@ -134,6 +134,10 @@ pub(crate) fn report(error: &anyhow::Error, output: &Output) -> ExitCode {
     if let Some(error) = error.downcast_ref::<crate::commands::trace::CannotRun>() {
         return Exit::Script(error.code()).into();
     }
+    #[cfg(feature = "serve")]
+    if let Some(emmc_serve::nbd::TlsError::NotBuilt) = error.downcast_ref() {
+        return Exit::Unknown.into();
+    }
     match error.downcast_ref::<SourceError>() {
         Some(SourceError::Unsupported { .. }) => Exit::Unknown.into(),
         _ => Exit::Unusable.into(),

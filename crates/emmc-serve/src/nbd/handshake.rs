@@ -1,6 +1,7 @@
 //! From the greeting to the choice of an export: fixed newstyle negotiation.
 //!
-//! Absent on purpose: TLS (a socket on this machine or behind a tunnel needs none), oldstyle negotiation.
+//! It reads no byte beyond an option, so what a client sends behind `NBD_OPT_STARTTLS` is read by TLS or by nobody.
+//! Absent on purpose: oldstyle negotiation.
 
 use std::io::{self, Read, Write};
 
@@ -50,14 +51,38 @@ pub enum HandshakeError {
     /// Chosen with `NBD_OPT_EXPORT_NAME`, which cannot be refused.
     #[error("there is no export {0:?}")]
     NoExport(String),
+    /// The same option where TLS is required.
+    #[error("the client does not use TLS, which this server requires")]
+    NotSecured,
 }
 
-/// Negotiates until an export is chosen; `None`: the client has ended the session.
-pub(crate) fn haggle(
-    exports: &[Export],
-    input: &mut impl Read,
-    output: &mut impl Write,
-) -> Result<Option<Agreed>, HandshakeError> {
+/// Whether TLS can, must or does protect a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Security {
+    /// There is no TLS.
+    Off,
+    /// The client may start it.
+    #[cfg_attr(not(feature = "tls"), expect(dead_code, reason = "there is none"))]
+    Offered,
+    /// The client must start it before anything else.
+    Required,
+    /// It is in use.
+    Secured,
+}
+
+/// How a negotiation ended.
+#[derive(Debug)]
+pub(crate) enum Outcome {
+    /// An export is chosen.
+    Agreed(Agreed),
+    /// The client has ended the session.
+    Ended,
+    /// TLS begins; everything negotiated so far is forgotten.
+    StartTls,
+}
+
+/// Greets a client; returns whether the old option gets no zeros.
+pub(crate) fn greet(input: &mut impl Read, output: &mut impl Write) -> Result<bool, HandshakeError> {
     let mut greeting = [0; 18];
     greeting[..8].copy_from_slice(&option::GREETING_MAGIC.to_be_bytes());
     greeting[8..16].copy_from_slice(&option::OPTION_MAGIC.to_be_bytes());
@@ -69,24 +94,50 @@ pub(crate) fn haggle(
     if flags & !u32::from(option::FLAG_FIXED_NEWSTYLE | option::FLAG_NO_ZEROES) != 0 {
         return Err(HandshakeError::Flags(flags));
     }
-    let no_zeroes = flags & u32::from(option::FLAG_NO_ZEROES) != 0;
-    let mut negotiation =
-        Negotiation { exports, no_zeroes, structured: false, contexts_of: None, replies: Vec::new(), choice: None };
+    Ok(flags & u32::from(option::FLAG_NO_ZEROES) != 0)
+}
+
+/// Negotiates with a greeted client.
+pub(crate) fn negotiate(
+    exports: &[Export],
+    no_zeroes: bool,
+    security: Security,
+    input: &mut impl Read,
+    output: &mut impl Write,
+) -> Result<Outcome, HandshakeError> {
+    let mut negotiation = Negotiation {
+        exports,
+        no_zeroes,
+        security,
+        structured: false,
+        contexts_of: None,
+        replies: Vec::new(),
+        choice: None,
+    };
     loop {
-        let Some(header) = next_header(input)? else { return Ok(None) };
-        let done = match read_data(header, input)? {
+        let Some(header) = next_header(input)? else { return Ok(Outcome::Ended) };
+        let next = match read_data(header, input)? {
             Some(data) => negotiation.answer(header.number, &data)?,
             None => {
                 negotiation.reply(header.number, reply::ERR_TOO_BIG, &[b"more data than any option needs"]);
-                false
+                Next::Option
             }
         };
         output.write_all(&negotiation.replies)?;
         negotiation.replies.clear();
-        if done {
-            return Ok(negotiation.agreed());
+        match next {
+            Next::Option => {}
+            Next::End => return Ok(negotiation.agreed().map_or(Outcome::Ended, Outcome::Agreed)),
+            Next::Tls => return Ok(Outcome::StartTls),
         }
     }
+}
+
+/// What follows an option.
+enum Next {
+    Option,
+    End,
+    Tls,
 }
 
 /// `None`: the client has disconnected between two options, as clients do that only list exports.
@@ -122,6 +173,7 @@ fn read_data(header: OptionHeader, input: &mut impl Read) -> Result<Option<Vec<u
 struct Negotiation<'a> {
     exports: &'a [Export],
     no_zeroes: bool,
+    security: Security,
     structured: bool,
     /// The export for which contexts were requested.
     contexts_of: Option<&'a Export>,
@@ -130,20 +182,35 @@ struct Negotiation<'a> {
 }
 
 impl<'a> Negotiation<'a> {
-    /// Answers an option; returns whether the negotiation is over.
-    fn answer(&mut self, number: u32, data: &[u8]) -> Result<bool, HandshakeError> {
+    /// Answers an option.
+    fn answer(&mut self, number: u32, data: &[u8]) -> Result<Next, HandshakeError> {
+        if self.security == Security::Required && !matches!(number, 2 | 5) {
+            if number == 1 {
+                return Err(HandshakeError::NotSecured);
+            }
+            self.reply(number, reply::ERR_TLS_REQD, &[b"expected NBD_OPT_STARTTLS: this server requires TLS"]);
+            return Ok(Next::Option);
+        }
         let option = match option::decode(number, data) {
             Ok(option) => option,
             // `NBD_OPT_EXPORT_NAME` has no error reply.
             Err(error) if number == 1 => return Err(error.into()),
             Err(error) => {
                 self.reply(number, reply::ERR_INVALID, &[error.to_string().as_bytes()]);
-                return Ok(false);
+                return Ok(Next::Option);
             }
         };
         match option {
             ClientOption::ExportName(name) => self.choose_old_style(name)?,
             ClientOption::Abort => self.acknowledge(number),
+            ClientOption::StartTls => match self.security {
+                Security::Offered | Security::Required => {
+                    self.acknowledge(number);
+                    return Ok(Next::Tls);
+                }
+                Security::Off => self.reply(number, reply::ERR_UNSUP, &[b"this server has no TLS"]),
+                Security::Secured => self.reply(number, reply::ERR_INVALID, &[b"TLS is in use already"]),
+            },
             ClientOption::List => self.list(number),
             ClientOption::Info(name, _) => {
                 self.tell(number, &name);
@@ -157,7 +224,7 @@ impl<'a> Negotiation<'a> {
             ClientOption::SetMetaContext(name, queries) => self.contexts(number, &name, &queries, true),
             ClientOption::Other(_) => self.reply(number, reply::ERR_UNSUP, &[b"not supported"]),
         }
-        Ok(self.choice.is_some() || number == 2)
+        Ok(if self.choice.is_some() || number == 2 { Next::End } else { Next::Option })
     }
 
     fn agreed(self) -> Option<Agreed> {

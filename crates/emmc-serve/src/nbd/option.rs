@@ -1,7 +1,7 @@
 //! Options and their replies as bytes: the negotiation between client and server. Pure.
 //!
-//! Source: the NBD protocol, "Fixed newstyle negotiation", "Option types", "Option reply types". Absent on purpose: TLS
-//! and extended headers; both are answered as unsupported.
+//! Source: the NBD protocol, "Fixed newstyle negotiation", "Option types", "Option reply types". Absent on purpose:
+//! extended headers, which are answered as unsupported.
 
 /// The first bytes of a server: `NBDMAGIC`.
 pub const GREETING_MAGIC: u64 = 0x4e42_444d_4147_4943;
@@ -51,6 +51,7 @@ pub mod reply {
     pub const META_CONTEXT: u32 = 4;
     pub const ERR_UNSUP: u32 = (1 << 31) + 1;
     pub const ERR_INVALID: u32 = (1 << 31) + 3;
+    pub const ERR_TLS_REQD: u32 = (1 << 31) + 5;
     pub const ERR_UNKNOWN: u32 = (1 << 31) + 6;
     pub const ERR_TOO_BIG: u32 = (1 << 31) + 9;
 }
@@ -63,6 +64,8 @@ pub enum ClientOption {
     ExportName(String),
     Abort,
     List,
+    /// Continue in TLS.
+    StartTls,
     /// Information about an export; which of `info` is requested.
     Info(String, Vec<u16>),
     /// The same, and choose it.
@@ -121,6 +124,7 @@ pub fn decode(number: u32, data: &[u8]) -> Result<ClientOption, OptionError> {
         1 => ClientOption::ExportName(rest.string(data.len())?),
         2 => return Ok(ClientOption::Abort),
         3 => ClientOption::List,
+        5 => ClientOption::StartTls,
         6 => ClientOption::Info(rest.name()?, rest.wanted()?),
         7 => ClientOption::Go(rest.name()?, rest.wanted()?),
         8 => ClientOption::StructuredReply,
@@ -210,7 +214,8 @@ mod tests {
         assert_eq!(decode(10, contexts), Ok(ClientOption::SetMetaContext(String::new(), vec!["base:".into()])));
         assert_eq!(decode(1, b"user"), Ok(ClientOption::ExportName("user".into())));
         assert_eq!(decode(3, b""), Ok(ClientOption::List));
-        assert_eq!(decode(5, b"anything"), Ok(ClientOption::Other(5)));
+        assert_eq!(decode(5, b""), Ok(ClientOption::StartTls));
+        assert_eq!(decode(11, b"anything"), Ok(ClientOption::Other(11)));
     }
 
     #[test]
@@ -224,6 +229,7 @@ mod tests {
         wrong(6, b"\0\0\0\x04user\0\0x", "more data than it says");
         wrong(10, b"\0\0\0\x04user\xff\xff\xff\xff", "less data than it says");
         wrong(3, b"x", "more data than it says");
+        wrong(5, b"x", "more data than it says");
         wrong(1, b"\xff", "a name that is not UTF-8");
     }
 

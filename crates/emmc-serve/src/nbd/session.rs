@@ -14,12 +14,13 @@ use emmc_units::Instant;
 
 use super::buffer::Buffer;
 use super::execute::Executor;
-use super::handshake::{HandshakeError, PAYLOAD_BYTES_MAX, haggle};
+use super::handshake::{Agreed, HandshakeError, Outcome, PAYLOAD_BYTES_MAX, Security, greet, negotiate};
 use super::input::Input;
 use super::outbox::{Due, Outbox};
+use super::tls::TlsFailure;
 use super::wire::{BadMagic, Command, REQUEST_BYTES, Request};
 use super::writes::Writes;
-use crate::block::{Block, Export};
+use crate::block::Block;
 
 /// Replies are written when they reach this size, even while more requests are available. Unit: bytes.
 const COALESCED_BYTES_MAX: usize = 128 << 10;
@@ -30,6 +31,9 @@ pub enum SessionError {
     /// The negotiation failed.
     #[error("negotiation: {0}")]
     Handshake(#[from] HandshakeError),
+    /// TLS failed, at its start or later.
+    #[error("TLS: {0}")]
+    Tls(#[from] TlsFailure),
     /// The connection failed.
     #[error("the connection: {0}")]
     Io(#[from] io::Error),
@@ -38,23 +42,25 @@ pub enum SessionError {
     Request(#[from] BadMagic),
 }
 
-/// Serves one client until it disconnects.
+/// Serves one client until it disconnects; without TLS.
 ///
 /// Errors: a protocol error after which the stream cannot be parsed, or the connection failed.
-pub fn session<W: Write + Send>(block: &dyn Block, input: impl Read, output: W) -> Result<(), SessionError> {
-    run(block, input, &Outbox::new(output), || {})
+pub fn session<W: Write + Send>(block: &dyn Block, mut input: impl Read, output: W) -> Result<(), SessionError> {
+    let outbox = Outbox::new(output);
+    let no_zeroes = greet(&mut input, &mut Direct(&outbox))?;
+    match negotiate(&block.exports(), no_zeroes, Security::Off, &mut input, &mut Direct(&outbox))? {
+        Outcome::Agreed(choice) => transmit(block, choice, input, &outbox),
+        Outcome::Ended | Outcome::StartTls => Ok(()),
+    }
 }
 
-/// `agreed` is called when an export is chosen.
-pub(crate) fn run<W: Write + Send>(
+/// Serves the requests of a client that has chosen an export.
+pub(crate) fn transmit<W: Write + Send>(
     block: &dyn Block,
-    mut input: impl Read,
+    choice: Agreed,
+    input: impl Read,
     outbox: &Outbox<W>,
-    agreed: impl FnOnce(),
 ) -> Result<(), SessionError> {
-    let exports: Vec<Export> = block.exports();
-    let Some(choice) = haggle(&exports, &mut input, &mut Direct(outbox))? else { return Ok(()) };
-    agreed();
     let executor = Executor::new(block, choice);
     let (writes, mut writer) = (Writes::default(), Some(executor.another()));
     let mut session = Session {
@@ -224,7 +230,7 @@ impl<'a, R: Read, W: Write> Session<'a, R, W> {
 }
 
 /// The outbox's stream during the negotiation, before there are replies to requests.
-struct Direct<'a, W>(&'a Outbox<W>);
+pub(super) struct Direct<'a, W>(pub(super) &'a Outbox<W>);
 
 impl<W: Write> Write for Direct<'_, W> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {

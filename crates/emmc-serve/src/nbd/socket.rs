@@ -40,11 +40,20 @@ impl Listen {
         addresses.next().map(Self::Tcp).ok_or_else(|| format!("{text:?} has no address"))
     }
 
-    /// The NBD URI of an export.
-    pub fn uri(&self, export: &str) -> String {
+    /// The NBD URI of an export, of a server that has TLS or none.
+    pub fn uri(&self, export: &str, has_tls: bool) -> String {
+        let scheme = if has_tls { "nbds" } else { "nbd" };
         match self {
-            Self::Tcp(address) => format!("nbd://{address}/{export}"),
-            Self::Unix(path) => format!("nbd+unix:///{export}?socket={}", path.display()),
+            Self::Tcp(address) => format!("{scheme}://{address}/{export}"),
+            Self::Unix(path) => format!("{scheme}+unix:///{export}?socket={}", path.display()),
+        }
+    }
+
+    /// Whether only this machine reaches it.
+    pub fn is_local(&self) -> bool {
+        match self {
+            Self::Tcp(address) => address.ip().to_canonical().is_loopback(),
+            Self::Unix(_) => true,
         }
     }
 }

@@ -5,4 +5,6 @@ mod client;
 mod lifecycle;
 mod negotiation;
 mod real_clients;
+#[cfg(feature = "tls")]
+mod tls;
 mod transmission;

@@ -16,6 +16,17 @@ pub(crate) enum ControllerArg {
     Hs200,
 }
 
+/// TLS for NBD.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum TlsArg {
+    /// No TLS
+    Off,
+    /// Clients may use it
+    On,
+    /// Clients without it are refused
+    Require,
+}
+
 /// A kind of request to a block device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum KindArg {
@@ -70,6 +81,18 @@ pub(crate) struct ServeArgs {
     /// Serve its areas as network block devices at HOST:PORT, PORT or a socket path (may be repeated)
     #[arg(long, value_name = "ADDRESS|SOCKET")]
     pub(crate) nbd: Vec<String>,
+    /// Whether NBD clients can or must use TLS [default: require with --tls-certificates or --tls-psk, else off]
+    #[arg(long, value_enum, requires = "nbd")]
+    pub(crate) tls: Option<TlsArg>,
+    /// TLS with server-cert.pem and server-key.pem of this folder; ca-cert.pem for --tls-verify-peer
+    #[arg(long, value_name = "DIR", requires = "nbd", conflicts_with = "tls_psk")]
+    pub(crate) tls_certificates: Option<PathBuf>,
+    /// Refuse clients without a certificate that ca-cert.pem signed, or that ca-crl.pem revokes
+    #[arg(long, requires = "tls_certificates")]
+    pub(crate) tls_verify_peer: bool,
+    /// TLS with the keys of this file instead: lines USER:HEXKEY, as psktool makes them
+    #[arg(long, value_name = "FILE", requires = "nbd")]
+    pub(crate) tls_psk: Option<PathBuf>,
     /// Serve its areas as files in this folder, with FUSE
     #[arg(long, value_name = "DIR")]
     pub(crate) fuse: Option<PathBuf>,

@@ -1,5 +1,7 @@
 //! `serve`: a virtual card as a live device, until a stop request.
 
+mod security;
+
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, mpsc};
 
@@ -9,7 +11,7 @@ use emmc_serve::block::{Block, Export};
 use emmc_serve::control::{Control, ControlServer, StopOrder};
 use emmc_serve::fuse::Mounted;
 use emmc_serve::layer::{self, Faults, Stats};
-use emmc_serve::nbd::{self, Listen, NbdServer};
+use emmc_serve::nbd::{self, Listen, NbdOptions, NbdServer};
 use emmc_serve::sdhci::HostFaults;
 use emmc_serve::served::{Idle, Served, ServedOptions};
 use emmc_serve::store::SOCKET_FILE;
@@ -72,7 +74,7 @@ struct Front {
 struct NbdExport {
     /// Its name: `user`, `boot0`, `boot1`, `gp1` to `gp4`.
     area: String,
-    /// Its URI, e.g. `nbd://127.0.0.1:10809/user`.
+    /// Its URI, e.g. `nbd://127.0.0.1:10809/user`; with TLS `nbds://`.
     uri: String,
 }
 
@@ -130,11 +132,13 @@ impl Fronts {
             fronts.list.push(Front { kernel_parameters, ..Front::new("uml", folder.display()) });
             fronts.uml = Some(server);
         }
+        let options = NbdOptions { tls: security::tls(args)?, ..NbdOptions::default() };
         for address in &args.nbd {
             let listen = Listen::parse(address).map_err(|what| anyhow!("--nbd {what}"))?;
-            let server = nbd::serve(Arc::clone(block), &listen)?;
-            let local = server.local();
-            let export = |export: Export| NbdExport { uri: local.uri(&export.name), area: export.name };
+            security::warn(&listen, options.tls.as_deref());
+            let server = nbd::serve_with(Arc::clone(block), &listen, options.clone())?;
+            let (local, has_tls) = (server.local(), options.tls.is_some());
+            let export = |export: Export| NbdExport { uri: local.uri(&export.name, has_tls), area: export.name };
             let exports = block.exports().into_iter().map(export).collect();
             fronts.list.push(Front { exports, ..Front::new("nbd", local) });
             fronts.nbd.push(server);
@@ -174,6 +178,7 @@ pub(crate) fn run(args: &ServeArgs, output: &mut Output) -> CommandResult {
     for (option, is_given) in [("--accesses", args.accesses.is_some()), ("--mailbox", args.mailbox.is_some())] {
         ensure!(!is_given || args.uml.is_some(), "{option}: only --uml has it");
     }
+    security::check(args)?;
     let logs = args.layer.iter().filter_map(|layer| layer.strip_prefix("log:file=")).map(Path::new);
     for path in logs.chain(args.accesses.as_deref()).chain(args.record.as_deref()) {
         save::refuse_device(path)?;

@@ -145,6 +145,9 @@ fn invalid_input_is_refused_in_one_line() {
         (vec!["serve", &name], "at least one of"),
         (vec!["serve", &name, "--nbd", "no such place"], "expected HOST:PORT"),
         (vec!["serve", &name, "--nbd", &taken], "taken"),
+        (vec!["serve", &name, "--nbd", "0", "--tls", "require"], "expected --tls-certificates or --tls-psk"),
+        (vec!["serve", &name, "--fuse", "x", "--tls-psk", "x"], "--nbd"),
+        (vec!["serve", &name, "--nbd", "0", "--tls-psk", "x", "--tls-certificates", "y"], "cannot be used with"),
         (vec!["serve", &name, "--vfio-user", "/nowhere/socket"], "/nowhere/socket"),
         (vec!["serve", &name, "--vfio-user", "x", "--controller", "floppy"], "floppy"),
         (vec!["serve", &name, "--uml", "x", "--dilate", "3"], "cannot be used with"),
@@ -195,4 +198,14 @@ fn a_stop_of_a_busy_mount_is_refused_with_the_reason() {
     drop(held);
     emmclab(["sim", "ctl", &name, "stop"]).exits(0);
     assert!(child.wait().unwrap().success());
+}
+
+#[test]
+#[cfg(not(feature = "tls"))]
+fn a_build_without_tls_says_so() {
+    let folder = scratch("serve_no_tls");
+    let card = card(&folder, "card");
+    let keys = save(&folder, "keys.psk", "alice:000102030405060708090a0b0c0d0e0f");
+    let refused = emmclab(["serve", &card.display().to_string(), "--nbd", "0", "--tls-psk", &keys]).exits(3);
+    assert!(refused.stderr.contains("this build has no TLS") && refused.stdout.is_empty(), "{}", refused.stderr);
 }

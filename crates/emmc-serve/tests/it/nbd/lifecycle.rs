@@ -5,7 +5,7 @@ use std::net::TcpStream;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::time::Duration;
 
-use emmc_serve::nbd::{self, Listen};
+use emmc_serve::nbd::{self, Listen, NbdOptions};
 
 use crate::memory::Memory;
 use crate::nbd::client::{Client, Folder, server};
@@ -46,7 +46,7 @@ fn tcp_works_on_a_port_chosen_by_the_system() {
     let Listen::Tcp(address) = *server.local() else { panic!("{:?}", server.local()) };
     let stream = TcpStream::connect(address).unwrap();
     assert!(address.ip().is_loopback() && address.port() != 0);
-    assert_eq!(server.local().uri("boot0"), format!("nbd://{address}/boot0"));
+    assert_eq!(server.local().uri("boot0", false), format!("nbd://{address}/boot0"));
     server.stop();
     drop(stream);
     assert!(TcpStream::connect(address).is_err());
@@ -68,7 +68,8 @@ fn a_client_that_chooses_nothing_is_dropped_and_makes_room() {
     let folder = Folder::new("silent");
     let path = folder.path("nbd");
     let listen = Listen::Unix(path.clone());
-    let server = nbd::serve_with(Memory::new(1 << 20).shared(), &listen, Duration::from_secs(2)).unwrap();
+    let options = NbdOptions { negotiation: Duration::from_secs(2), ..NbdOptions::default() };
+    let server = nbd::serve_with(Memory::new(1 << 20).shared(), &listen, options).unwrap();
     let mut chosen = Client::simple(&path, "user");
     let mut greeted = Client::greeted(&path);
     let mut silent = UnixStream::connect(&path).unwrap();
@@ -89,6 +90,10 @@ fn addresses_are_parsed() {
     assert_eq!(Listen::parse("unix:nbd"), unix("nbd"));
     for text in ["10809", ":10809", "127.0.0.1:10809"] {
         assert_eq!(Listen::parse(text), Ok(Listen::Tcp(([127, 0, 0, 1], 10809).into())));
+    }
+    for (text, is_local) in [("10809", true), ("[::1]:1", true), ("0.0.0.0:1", false), ("[::]:1", false), ("./s", true)]
+    {
+        assert_eq!(Listen::parse(text).unwrap().is_local(), is_local, "{text}");
     }
     for text in ["", "unix:", "nonsense", "70000", "127.0.0.1"] {
         assert!(Listen::parse(text).is_err(), "{text}");

@@ -30,7 +30,7 @@ fn uri(path: &Path, export: &str) -> String {
 }
 
 /// Bytes that do not repeat, with a hole in the middle.
-fn image(folder: &Folder, bytes: usize) -> (PathBuf, Vec<u8>) {
+pub(crate) fn image(folder: &Folder, bytes: usize) -> (PathBuf, Vec<u8>) {
     let mut state = 0x9e37_79b9_7f4a_7c15_u64;
     let mut data: Vec<u8> = std::iter::repeat_with(|| {
         state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
@@ -44,7 +44,7 @@ fn image(folder: &Folder, bytes: usize) -> (PathBuf, Vec<u8>) {
     (path, data)
 }
 
-fn read(path: &Path) -> Vec<u8> {
+pub(crate) fn read(path: &Path) -> Vec<u8> {
     let mut data = Vec::new();
     std::fs::File::open(path).unwrap().read_to_end(&mut data).unwrap();
     data
