@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, mpsc};
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant as Wall};
 
 use rustix::net::sockopt::{Timeout, set_socket_timeout};
 use rustix::net::{self, AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
@@ -29,6 +29,13 @@ use crate::layer::{Faults, Stats};
 use crate::listener::bind_private;
 use crate::sdhci::HostFaults;
 use crate::served::Served;
+
+/// The largest number of clients.
+const CLIENTS_MAX: usize = 32;
+/// How long a client may take for a line, and for taking its answer.
+const LINE_TIME: Duration = Duration::from_secs(60);
+/// The pause after the system had no descriptor for a client.
+const SHORTAGE: Duration = Duration::from_millis(100);
 
 /// Longest line. Unit: bytes.
 const LINE_BYTES_MAX: u64 = 64 << 10;
@@ -86,6 +93,11 @@ impl ControlServer {
     /// The caller has made sure that no other server of the card is alive (the folder's lock).
     /// Errors: the system's.
     pub fn start(path: &Path, control: Control) -> std::io::Result<Self> {
+        Self::start_with(path, control, LINE_TIME)
+    }
+
+    /// The same with another time for a line.
+    fn start_with(path: &Path, control: Control, line_time: Duration) -> std::io::Result<Self> {
         match std::fs::remove_file(path) {
             Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error),
             _ => {}
@@ -98,10 +110,21 @@ impl ControlServer {
                 if ended.load(Ordering::Acquire) {
                     break;
                 }
-                let Ok(client) = client else { continue };
-                let control = Arc::clone(&control);
-                // Do not wait for clients that leave.
-                std::thread::spawn(move || drop(serve(&client, &control)));
+                // Those that wait are accepted when there is room again.
+                let Ok(client) = client else {
+                    std::thread::sleep(SHORTAGE);
+                    continue;
+                };
+                let place = Arc::clone(&control);
+                if Arc::strong_count(&place) > CLIENTS_MAX + 1 {
+                    let why =
+                        format!("there are {CLIENTS_MAX} clients already; each may take {line_time:?} for a line");
+                    drop((&client).write_all((refusal(&why) + "\n").as_bytes()));
+                    continue;
+                }
+                // Do not wait for clients that leave. Without a thread this one is disconnected.
+                let answer = move || drop(serve(&client, &place, line_time));
+                drop(std::thread::Builder::new().name("control-client".into()).spawn(answer));
             }
         };
         let thread = std::thread::Builder::new().name("control".into()).spawn(listen)?;
@@ -122,13 +145,33 @@ impl Drop for ControlServer {
     }
 }
 
-/// Answers a client's lines until it disconnects.
-fn serve(client: &UnixStream, control: &Arc<Control>) -> std::io::Result<()> {
-    let mut reader = BufReader::new(client);
+/// A client's bytes, which have to come before a time.
+struct Timed<'a> {
+    client: &'a UnixStream,
+    until: Wall,
+}
+
+impl Read for Timed<'_> {
+    fn read(&mut self, into: &mut [u8]) -> std::io::Result<usize> {
+        let left = self.until.saturating_duration_since(Wall::now());
+        if left.is_zero() {
+            return Err(std::io::ErrorKind::TimedOut.into());
+        }
+        self.client.set_read_timeout(Some(left))?;
+        let mut client = self.client;
+        client.read(into)
+    }
+}
+
+/// Answers a client's lines until it disconnects, or takes too long for one.
+fn serve(client: &UnixStream, control: &Arc<Control>, line_time: Duration) -> std::io::Result<()> {
+    client.set_write_timeout(Some(line_time))?;
+    let mut reader = BufReader::new(Timed { client, until: Wall::now() });
     let mut writer = client;
     let mut line = Vec::new();
     loop {
         line.clear();
+        reader.get_mut().until = Wall::now() + line_time;
         if reader.by_ref().take(LINE_BYTES_MAX).read_until(b'\n', &mut line)? == 0 {
             return Ok(());
         }

@@ -205,3 +205,83 @@ fn a_server_that_does_not_answer_is_an_error() {
     let error = ask_within(&full, &Order::State, Duration::from_millis(20)).unwrap_err();
     assert!(error.to_string().contains("the server does not answer"), "{error}");
 }
+
+/// `EMMCLAB_SESSIONS` is their number.
+#[test]
+fn malformed_sessions_are_answered_and_end() {
+    use std::io::{Read, Write};
+    let rig = Rig::new();
+    let variable = std::env::var("EMMCLAB_SESSIONS").ok();
+    let sessions: u64 = variable.map_or(200, |count| count.parse().expect("a number of sessions"));
+    let mut state = 1u64;
+    let mut below = |limit: usize| {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (state >> 33) as usize % limit
+    };
+    let lines = [
+        r#"{"do":"state"}"#,
+        r#"{"do":"cut","at_operation":3,"seed":7}"#,
+        r#"{"do":"on"}"#,
+        r#"{"do":"inject","fault":{"area":"boot0","from":0,"to":512,"times":1}}"#,
+        r#"{"do":"inject-host","fault":{"error":"data-crc","command":18,"times":1}}"#,
+        r#"{"do":"at","at_ns":5,"order":{"do":"cut"}}"#,
+        r#"{"do":"clear-faults"}"#,
+        r#"[[[[[[[[{"do":null}]]]]]]]]"#,
+    ];
+    for session in 0..sessions {
+        let mut bytes = Vec::new();
+        for _ in 0..below(4) {
+            let mut line = lines[below(lines.len())].as_bytes().to_vec();
+            for _ in 0..below(3) {
+                let at = below(line.len());
+                line[at] = below(256) as u8;
+            }
+            bytes.extend(line);
+            bytes.push(b'\n');
+        }
+        bytes.truncate(bytes.len() - below(bytes.len().min(9) + 1));
+        let mut client = std::os::unix::net::UnixStream::connect(rig.folder.path().join("socket")).unwrap();
+        client.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+        let _ = client.write_all(&bytes).and_then(|()| client.shutdown(std::net::Shutdown::Write));
+        let mut answers = Vec::new();
+        client.read_to_end(&mut answers).unwrap();
+        let given = bytes.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()).count();
+        let answered = answers.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()).count();
+        assert!(answered >= given, "session {session}: {answered} answers to {given} lines");
+    }
+    rig.ask(&Order::On);
+    rig.ask(&Order::ClearFaults);
+    assert_eq!(rig.ask(&Order::State)["powered"], true);
+    println!("{sessions} malformed sessions, 0 broken");
+}
+
+#[test]
+fn clients_that_take_too_long_for_a_line_make_room() {
+    use std::io::{Read, Write};
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("slow");
+    let rig = Rig::new();
+    let control = |rig: &Rig| {
+        let faults = Arc::new(Faults::new(Arc::clone(&rig.served) as Arc<dyn Block>));
+        let stats = Arc::new(Stats::new(Arc::clone(&faults) as Arc<dyn Block>, Arc::clone(&rig.served)));
+        Control {
+            served: Arc::clone(&rig.served),
+            faults,
+            host_faults: HostFaults::default(),
+            stats,
+            stop: mpsc::channel().0,
+        }
+    };
+    let _server = ControlServer::start_with(&path, control(&rig), Duration::from_millis(500)).unwrap();
+    let connect = || std::os::unix::net::UnixStream::connect(&path).unwrap();
+    let mut slow: Vec<_> = (0..super::CLIENTS_MAX).map(|_| connect()).collect();
+    let _ = slow[0].write_all(b"{\"do\":");
+    let mut told = String::new();
+    connect().read_to_string(&mut told).unwrap();
+    assert!(told.contains("there are 32 clients already"), "{told}");
+    // All are disconnected in their time.
+    for client in &mut slow {
+        assert_eq!(client.read(&mut [0]).unwrap(), 0);
+    }
+    while ask(&path, &Order::State).is_err() {}
+}

@@ -187,6 +187,68 @@ fn clear_left_over(folder: &Path) -> io::Result<()> {
     if !is_dead {
         return Ok(());
     }
-    loop_device::detach_all_below(folder)?;
-    unmount(folder, UnmountFlags::DETACH)
+    // The kernel names backing files by their whole path; the dead folder itself cannot be resolved.
+    let folder = std::path::absolute(folder)?;
+    let folder = match (folder.parent(), folder.file_name()) {
+        (Some(parent), Some(name)) => parent.canonicalize()?.join(name),
+        _ => folder,
+    };
+    if !is_ours(&folder)? {
+        return Err(io::Error::other("a dead mount of another program is there; unmount it first"));
+    }
+    loop_device::detach_all_below(&folder)?;
+    unmount(&folder, UnmountFlags::DETACH)
+}
+
+/// Whether what is mounted there is a mount of this program, dead or alive.
+fn is_ours(folder: &Path) -> io::Result<bool> {
+    let mounts = std::fs::read("/proc/self/mountinfo")?;
+    Ok(is_ours_in(&mounts, folder))
+}
+
+fn is_ours_in(mounts: &[u8], folder: &Path) -> bool {
+    let of_line = |line: &[u8]| {
+        let mut fields = line.split(|byte| *byte == b' ');
+        let at = unescaped(fields.nth(4)?);
+        let mut source = fields.skip_while(|field| *field != b"-").skip(1);
+        let is_ours = source.next()?.starts_with(b"fuse") && source.next()? == b"emmclab";
+        (at == folder.as_os_str().as_encoded_bytes()).then_some(is_ours)
+    };
+    // The last one covers those before.
+    mounts.rsplit(|byte| *byte == b'\n').find_map(of_line).unwrap_or(false)
+}
+
+/// A path as the kernel lists it: blanks and backslashes are three octal digits.
+fn unescaped(field: &[u8]) -> Vec<u8> {
+    let (mut path, mut rest) = (Vec::with_capacity(field.len()), field);
+    while let [first, after @ ..] = rest {
+        let digits =
+            after.get(..3).filter(|digits| *first == b'\\' && digits.iter().all(|digit| (b'0'..=b'7').contains(digit)));
+        match digits {
+            Some(digits) => {
+                path.push(digits.iter().fold(0u8, |byte, digit| byte << 3 | (digit - b'0')));
+                rest = &after[3..];
+            }
+            None => {
+                path.push(*first);
+                rest = after;
+            }
+        }
+    }
+    path
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_last_mount_at_a_folder_decides() {
+        let mounts = b"36 1 0:30 / /mnt/a\\040b rw,nosuid shared:7 - fuse.emmclab emmclab rw\n\
+                       37 1 0:31 / /mnt/c rw - fuse emmclab rw\n\
+                       38 1 0:32 / /mnt/c rw - fuse.sshfs x: rw\n";
+        let ours = |folder: &str| is_ours_in(mounts, Path::new(folder));
+        assert!(ours("/mnt/a b"));
+        assert!(!ours("/mnt/c") && !ours("/mnt") && !ours("/mnt/a"));
+    }
 }

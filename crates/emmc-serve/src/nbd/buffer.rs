@@ -1,8 +1,8 @@
 //! Reusable byte buffers: their memory grows, is not cleared, and beyond a limit is not kept.
 
-/// Memory that a buffer keeps when it is empty: larger requests are rare, and a client that makes one may stay for
-/// days. Unit: bytes.
-pub(super) const KEPT_BYTES_MAX: usize = 4 << 20;
+/// Memory that a buffer keeps when it is empty: as much as requests of 1 MiB need. Larger ones are rare, and a client
+/// that makes one may stay for days. Unit: bytes.
+pub(super) const KEPT_BYTES_MAX: usize = 5 << 18;
 
 /// Bytes from the start up to a length.
 #[derive(Debug, Default)]

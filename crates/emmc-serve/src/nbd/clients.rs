@@ -1,7 +1,7 @@
 //! The clients of a server: who is admitted, for how long, and what each one's thread does.
 
 use std::collections::BTreeMap;
-use std::io;
+use std::io::{self, Read};
 use std::net::Shutdown;
 use std::os::unix::net::UnixStream;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -10,8 +10,9 @@ use std::thread;
 use std::time::{Duration, Instant as Wall};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::net::sockopt::{Timeout, set_socket_timeout};
 
-use super::handshake::{Outcome, Security, greet, negotiate};
+use super::handshake::{Agreed, Outcome, Security, greet, negotiate};
 use super::outbox::Outbox;
 use super::session::{self, Direct, SessionError};
 use super::socket::{Listener, Stream};
@@ -172,13 +173,22 @@ impl Clients {
             Outcome::Ended => Ok(()),
             Outcome::Agreed(choice) => {
                 client.has_agreed.store(true, Ordering::SeqCst);
-                session::transmit(block, choice, input, &client.outbox)
+                self.transmit(block, choice, client, input)
             }
             Outcome::StartTls => match &self.options.tls {
                 Some(tls) => self.serve_secured(number, block, client, (tls, &exports, no_zeroes)),
                 None => Ok(()),
             },
         }
+    }
+
+    fn transmit(&self, block: &dyn Block, choice: Agreed, client: &Client, input: Stream) -> Result<(), SessionError> {
+        let outbox = &client.outbox;
+        let Some(idle) = self.options.idle else {
+            return session::transmit(block, choice, input, outbox, &self.options.budget);
+        };
+        set_socket_timeout(&input, Timeout::Recv, Some(idle)).map_err(io::Error::from)?;
+        session::transmit(block, choice, NotIdle { input, outbox, idle }, outbox, &self.options.budget)
     }
 
     /// The same client from the start of TLS: its session is at one end of a pair of sockets, TLS at the other.
@@ -207,7 +217,7 @@ impl Clients {
         let end = end.map_err(SessionError::from).and_then(|outcome| match outcome {
             Outcome::Agreed(choice) => {
                 inner.has_agreed.store(true, Ordering::SeqCst);
-                session::transmit(block, choice, input, &inner.outbox)
+                self.transmit(block, choice, &inner, input)
             }
             Outcome::Ended | Outcome::StartTls => Ok(()),
         });
@@ -219,6 +229,40 @@ impl Clients {
             // A panic there was printed when it happened.
             Ok(Ok(())) | Err(_) => end,
         }
+    }
+}
+
+/// Input of a client that may not be idle for longer than the timeout of its socket.
+struct NotIdle<'a> {
+    input: Stream,
+    outbox: &'a Outbox<Stream>,
+    idle: Duration,
+}
+
+impl NotIdle<'_> {
+    /// Goes on as long as the client waits for a reply.
+    fn until_idle(&mut self, mut read: impl FnMut(&mut Stream) -> io::Result<usize>) -> io::Result<usize> {
+        loop {
+            match read(&mut self.input) {
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    if self.outbox.is_empty() {
+                        let why = format!("the client sent nothing for {:?}", self.idle);
+                        return Err(io::Error::new(io::ErrorKind::TimedOut, why));
+                    }
+                }
+                other => return other,
+            }
+        }
+    }
+}
+
+impl Read for NotIdle<'_> {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        self.until_idle(|input| input.read(into))
+    }
+
+    fn read_vectored(&mut self, parts: &mut [io::IoSliceMut<'_>]) -> io::Result<usize> {
+        self.until_idle(|input| input.read_vectored(parts))
     }
 }
 

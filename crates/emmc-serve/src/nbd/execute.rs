@@ -14,6 +14,7 @@ const SECTOR_BYTES: u64 = 512;
 const GRAIN_BYTES: usize = 4096;
 /// Longest single write where zeros must be written out. Unit: bytes.
 const ZEROS_BYTES: usize = 1 << 20;
+static ZEROS: [u8; ZEROS_BYTES] = [0; ZEROS_BYTES];
 /// Block status is queried in pieces of this size. Unit: bytes.
 const STATUS_BYTES: u64 = 64 << 20;
 /// Most descriptors in one block status reply.
@@ -38,13 +39,12 @@ impl From<BlockError> for Refusal {
 pub(crate) struct Executor<'a> {
     block: &'a dyn Block,
     agreed: Agreed,
-    zeros: Vec<u8>,
     extents: Vec<(u32, u32)>,
 }
 
 impl<'a> Executor<'a> {
     pub(crate) fn new(block: &'a dyn Block, agreed: Agreed) -> Self {
-        Self { block, agreed, zeros: Vec::new(), extents: Vec::new() }
+        Self { block, agreed, extents: Vec::new() }
     }
 
     /// Executes it in the model and appends the reply; returns when that may be sent.
@@ -95,6 +95,12 @@ impl<'a> Executor<'a> {
     /// For a write whose data was skipped.
     pub(crate) fn refuse_as_too_long(&self, request: &Request, out: &mut Buffer) {
         self.refuse(request, &too_long(request), out);
+    }
+
+    /// For a request that all clients' memory has no room for.
+    pub(crate) fn refuse_without_memory(&self, request: &Request, out: &mut Buffer) {
+        let what = format!("no memory for {} bytes: other clients have it and do not give it back", request.length);
+        self.refuse(request, &Refusal(Errno::Enomem, what), out);
     }
 
     fn refuse(&self, request: &Request, Refusal(errno, message): &Refusal, out: &mut Buffer) {
@@ -193,14 +199,11 @@ impl<'a> Executor<'a> {
     }
 
     fn write_zeros(&mut self, mut offset: u64, bytes: u64, through: bool) -> Result<Instant, Refusal> {
-        if self.zeros.is_empty() {
-            self.zeros.resize(ZEROS_BYTES, 0);
-        }
         let end = offset + bytes;
         let mut done = Instant::START;
         while offset < end {
             let step = (end - offset).min(ZEROS_BYTES as u64);
-            let data = &self.zeros[..step as usize];
+            let data = &ZEROS[..step as usize];
             done = done.max(self.submit(block::Request::Write { offset, data, through })?);
             offset += step;
         }

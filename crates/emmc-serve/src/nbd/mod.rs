@@ -5,6 +5,7 @@
 //! a second one as soon as a reply has to wait; with TLS another between the network and the session (`tls`). User
 //! page: docs/serve-nbd.md. Absent on purpose: extended headers, `NBD_CMD_CACHE`; RPMB, which is not a block device.
 
+mod budget;
 pub mod buffer;
 mod clients;
 mod execute;
@@ -24,6 +25,7 @@ use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
+pub use self::budget::Budget;
 pub use self::handshake::HandshakeError;
 pub use self::session::{SessionError, session};
 pub use self::socket::Listen;
@@ -38,13 +40,17 @@ use crate::block::Block;
 pub struct NbdOptions {
     /// How long a client may take until it has chosen an export, TLS included.
     pub negotiation: Duration,
+    /// How long a client that has chosen one may send nothing while it waits for no reply; absent: for ever.
+    pub idle: Option<Duration>,
+    /// The memory for long requests of all clients, of all servers with this same bound.
+    pub budget: Arc<Budget>,
     /// Whether there is TLS.
     pub tls: Option<Arc<Tls>>,
 }
 
 impl Default for NbdOptions {
     fn default() -> Self {
-        Self { negotiation: Duration::from_secs(10), tls: None }
+        Self { negotiation: Duration::from_secs(10), idle: None, budget: Arc::default(), tls: None }
     }
 }
 

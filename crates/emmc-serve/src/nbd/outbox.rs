@@ -12,10 +12,13 @@ use std::time::Instant as Wall;
 
 use emmc_units::Instant;
 
+use super::budget::Reservation;
 use super::buffer::Buffer;
 
 /// When more than this is pending, no more requests are read. Unit: bytes.
 const WAITING_BYTES_MAX: usize = 64 << 20;
+/// The same for replies without memory of the common budget. Unit: bytes.
+const UNRESERVED_BYTES_MAX: usize = 2 << 20;
 /// Beyond this the thread that reads requests writes replies itself: a client that does not read must not cost memory.
 /// Unit: bytes.
 const HANDED_BYTES_MAX: usize = 4 << 20;
@@ -23,7 +26,7 @@ const HANDED_BYTES_MAX: usize = 4 << 20;
 const WAITING_MAX: usize = 4096;
 /// Most spare buffers kept for reuse.
 const SPARE_MAX: usize = 64;
-/// Unit: bytes.
+/// Most memory of all of them. Unit: bytes.
 const SPARE_BYTES_MAX: usize = 2 << 20;
 /// As many as one system call takes efficiently.
 const BATCH_MAX: usize = 64;
@@ -52,8 +55,12 @@ struct Waiting {
     replies: BinaryHeap<Reverse<Pending>>,
     /// Of all that is not written, also of what is being written. Unit: bytes.
     bytes: usize,
+    /// The part of them without a reservation. Unit: bytes.
+    unreserved_bytes: usize,
     count: u64,
     spare: Vec<Buffer>,
+    /// Unit: bytes.
+    spare_bytes: usize,
     end: End,
 }
 
@@ -65,6 +72,8 @@ struct Pending {
     at: Option<Instant>,
     number: u64,
     replies: Buffer,
+    /// The memory of long replies.
+    reserved: Vec<Reservation>,
 }
 
 impl Pending {
@@ -113,23 +122,31 @@ impl<W: Write> Outbox<W> {
         self.stream.lock().unwrap_or_else(PoisonError::into_inner).write_all(replies)
     }
 
-    /// Stores a reply until it is due; blocks while too many are pending.
+    /// Whether nothing is pending.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.waiting().bytes == 0
+    }
+
+    /// Stores a reply until it is due, with its memory; blocks while too many are pending.
     ///
     /// Errors: the connection is gone.
-    pub(crate) fn later(&self, due: Due, reply: &[u8]) -> io::Result<()> {
+    pub(crate) fn later(&self, due: Due, reply: &[u8], reserved: Vec<Reservation>) -> io::Result<()> {
         let mut waiting = self.waiting();
+        let unreserved = if reserved.is_empty() { reply.len() } else { 0 };
         while waiting.end == End::Open
             && !waiting.replies.is_empty()
-            && (waiting.bytes + reply.len() > WAITING_BYTES_MAX || waiting.replies.len() >= WAITING_MAX)
+            && (waiting.bytes + reply.len() > WAITING_BYTES_MAX
+                || unreserved > 0 && waiting.unreserved_bytes + unreserved > UNRESERVED_BYTES_MAX
+                || waiting.replies.len() >= WAITING_MAX)
         {
             waiting = self.room.wait(waiting).unwrap_or_else(PoisonError::into_inner);
         }
         if waiting.end == End::Abandoned {
             return Err(io::ErrorKind::BrokenPipe.into());
         }
-        let mut replies = waiting.spare.pop().unwrap_or_default();
+        let mut replies = waiting.take_spare();
         replies.put(reply);
-        let earliest = waiting.add(due.wall, Some(due.at), replies);
+        let earliest = waiting.add(due.wall, Some(due.at), replies, reserved);
         drop(waiting);
         if earliest {
             self.changed.notify_one();
@@ -141,7 +158,7 @@ impl<W: Write> Outbox<W> {
     /// pending.
     ///
     /// Errors: the connection is gone.
-    pub(crate) fn hand_over(&self, replies: &mut Buffer) -> io::Result<bool> {
+    pub(crate) fn hand_over(&self, replies: &mut Buffer, reserved: &mut Vec<Reservation>) -> io::Result<bool> {
         let mut waiting = self.waiting();
         if waiting.end == End::Abandoned {
             return Err(io::ErrorKind::BrokenPipe.into());
@@ -149,8 +166,9 @@ impl<W: Write> Outbox<W> {
         if waiting.bytes + replies.length() > HANDED_BYTES_MAX {
             return Ok(false);
         }
-        let empty = waiting.spare.pop().unwrap_or_default();
-        let earliest = waiting.add(Wall::now(), None, std::mem::replace(replies, empty));
+        let empty = waiting.take_spare();
+        let (replies, reserved) = (std::mem::replace(replies, empty), std::mem::take(reserved));
+        let earliest = waiting.add(Wall::now(), None, replies, reserved);
         drop(waiting);
         if earliest {
             self.changed.notify_one();
@@ -176,14 +194,22 @@ impl<W: Write> Outbox<W> {
                 batch.iter().filter_map(|pending| pending.at).for_each(&sent);
             }
             let mut waiting = self.waiting();
-            for Pending { mut replies, .. } in batch.drain(..) {
+            let mut given_back = Vec::new();
+            for Pending { mut replies, reserved, .. } in batch.drain(..) {
                 waiting.bytes = waiting.bytes.saturating_sub(replies.length());
+                if reserved.is_empty() {
+                    waiting.unreserved_bytes = waiting.unreserved_bytes.saturating_sub(replies.length());
+                }
+                given_back.extend(reserved);
                 replies.clear();
-                if waiting.spare.len() < SPARE_MAX && replies.capacity() <= SPARE_BYTES_MAX {
+                let spare_bytes = waiting.spare_bytes + replies.capacity();
+                if waiting.spare.len() < SPARE_MAX && spare_bytes <= SPARE_BYTES_MAX {
                     waiting.spare.push(replies);
+                    waiting.spare_bytes = spare_bytes;
                 }
             }
             drop(waiting);
+            drop(given_back);
             self.room.notify_one();
         }
     }
@@ -224,7 +250,7 @@ impl<W: Write> Outbox<W> {
         let mut waiting = self.waiting();
         waiting.end = End::Abandoned;
         waiting.replies.clear();
-        waiting.bytes = 0;
+        (waiting.bytes, waiting.unreserved_bytes) = (0, 0);
         drop(waiting);
         self.changed.notify_one();
         self.room.notify_one();
@@ -236,11 +262,20 @@ impl<W: Write> Outbox<W> {
 }
 
 impl Waiting {
+    fn take_spare(&mut self) -> Buffer {
+        let spare = self.spare.pop().unwrap_or_default();
+        self.spare_bytes -= spare.capacity();
+        spare
+    }
+
     /// Returns whether nothing else is due before.
-    fn add(&mut self, wall: Wall, at: Option<Instant>, replies: Buffer) -> bool {
+    fn add(&mut self, wall: Wall, at: Option<Instant>, replies: Buffer, reserved: Vec<Reservation>) -> bool {
         self.bytes += replies.length();
+        if reserved.is_empty() {
+            self.unreserved_bytes += replies.length();
+        }
         self.count += 1;
-        let pending = Pending { wall, at, number: self.count, replies };
+        let pending = Pending { wall, at, number: self.count, replies, reserved };
         let earliest = self.replies.peek().is_none_or(|Reverse(next)| pending < *next);
         self.replies.push(Reverse(pending));
         earliest
@@ -284,7 +319,7 @@ mod tests {
         let after = |millis| now + Duration::from_millis(millis);
         let sent = Mutex::new(Vec::new());
         for (millis, reply) in [(9, b"d"), (3, b"b"), (1, b"a"), (3, b"c")] {
-            outbox.later(Due { wall: after(millis), at: Instant(millis) }, reply).unwrap();
+            outbox.later(Due { wall: after(millis), at: Instant(millis) }, reply, Vec::new()).unwrap();
         }
         outbox.close();
         outbox.send_when_due(|at| sent.lock().unwrap().push(at.0));
@@ -299,12 +334,12 @@ mod tests {
         std::thread::scope(|scope| {
             let sender = scope.spawn(|| outbox.send_when_due(|_| panic!("nothing is due")));
             let due = Due { wall: Wall::now() + Duration::from_secs(3600), at: Instant::START };
-            outbox.later(due, b"never").unwrap();
+            outbox.later(due, b"never", Vec::new()).unwrap();
             outbox.abandon();
             sender.join().unwrap();
         });
         let due = Due { wall: Wall::now(), at: Instant::START };
-        assert_eq!(outbox.later(due, b"late").unwrap_err().kind(), io::ErrorKind::BrokenPipe);
+        assert_eq!(outbox.later(due, b"late", Vec::new()).unwrap_err().kind(), io::ErrorKind::BrokenPipe);
         assert!(outbox.stream.into_inner().unwrap().is_empty());
     }
 
@@ -315,7 +350,7 @@ mod tests {
         let mut handed = 0;
         loop {
             replies.room(1 << 20).fill(7);
-            if !outbox.hand_over(&mut replies).unwrap() {
+            if !outbox.hand_over(&mut replies, &mut Vec::new()).unwrap() {
                 break;
             }
             assert_eq!(replies.length(), 0);
@@ -325,9 +360,9 @@ mod tests {
         outbox.close();
         outbox.send_when_due(|_| panic!("no client waits for the card"));
         assert_eq!(outbox.waiting().bytes, 0);
-        assert!(outbox.hand_over(&mut replies).unwrap());
+        assert!(outbox.hand_over(&mut replies, &mut Vec::new()).unwrap());
         outbox.abandon();
-        assert_eq!(outbox.hand_over(&mut replies).unwrap_err().kind(), io::ErrorKind::BrokenPipe);
+        assert_eq!(outbox.hand_over(&mut replies, &mut Vec::new()).unwrap_err().kind(), io::ErrorKind::BrokenPipe);
         assert_eq!(outbox.stream.into_inner().unwrap().len(), HANDED_BYTES_MAX);
     }
 
@@ -352,7 +387,7 @@ mod tests {
         let batch = [&b"first"[..], b"second", b"third"].map(|reply| {
             let mut replies = Buffer::default();
             replies.put(reply);
-            Pending { wall: Wall::now(), at: None, number: 0, replies }
+            Pending { wall: Wall::now(), at: None, number: 0, replies, reserved: Vec::new() }
         });
         write_all(&mut stream, &batch).unwrap();
         assert_eq!(stream.0, b"firstsecondthird");

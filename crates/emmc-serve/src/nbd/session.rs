@@ -7,11 +7,13 @@
 //! request is there: that is received meanwhile.
 
 use std::io::{self, Read, Write};
+use std::sync::Arc;
 use std::thread;
 use std::time::Instant as Wall;
 
 use emmc_units::Instant;
 
+use super::budget::{Budget, Reservation, SHORT_BYTES};
 use super::buffer::Buffer;
 use super::execute::Executor;
 use super::handshake::{Agreed, HandshakeError, Outcome, PAYLOAD_BYTES_MAX, Security, greet, negotiate};
@@ -49,7 +51,7 @@ pub fn session<W: Write + Send>(block: &dyn Block, mut input: impl Read, output:
     let outbox = Outbox::new(output);
     let no_zeroes = greet(&mut input, &mut Direct(&outbox))?;
     match negotiate(&block.exports(), no_zeroes, Security::Off, &mut input, &mut Direct(&outbox))? {
-        Outcome::Agreed(choice) => transmit(block, choice, input, &outbox),
+        Outcome::Agreed(choice) => transmit(block, choice, input, &outbox, &Arc::default()),
         Outcome::Ended | Outcome::StartTls => Ok(()),
     }
 }
@@ -60,6 +62,7 @@ pub(crate) fn transmit<W: Write + Send>(
     choice: Agreed,
     input: impl Read,
     outbox: &Outbox<W>,
+    budget: &Arc<Budget>,
 ) -> Result<(), SessionError> {
     let executor = Executor::new(block, choice);
     let (writes, mut writer) = (Writes::default(), Some(executor.another()));
@@ -68,6 +71,8 @@ pub(crate) fn transmit<W: Write + Send>(
         input: Input::new(input),
         replies: Buffer::default(),
         done: Vec::new(),
+        reserved: Vec::new(),
+        budget,
         outbox,
         writes: &writes,
         has_writes: false,
@@ -110,6 +115,15 @@ enum Thread {
     Writer,
 }
 
+/// Whether there is memory for a request.
+enum Memory {
+    /// It needs none of the common one.
+    Short,
+    Reserved(Reservation),
+    /// Not in time.
+    Refused,
+}
+
 /// The outbox, with a thread started.
 type Started<'s, 'a, W> = &'s mut dyn FnMut(Thread) -> io::Result<&'a Outbox<W>>;
 
@@ -120,6 +134,9 @@ struct Session<'a, R, W> {
     replies: Buffer,
     /// When the card finished each of them, where clients wait for it.
     done: Vec<Instant>,
+    /// The memory of long ones among them.
+    reserved: Vec<Reservation>,
+    budget: &'a Arc<Budget>,
     outbox: &'a Outbox<W>,
     writes: &'a Writes,
     /// Some may not be performed yet.
@@ -144,7 +161,7 @@ impl<'a, R: Read, W: Write> Session<'a, R, W> {
             self.serve(&request, started)?;
             if self.replies.length() >= COALESCED_BYTES_MAX {
                 let goes_on = self.input.has(REQUEST_BYTES) && self.done.is_empty();
-                if !(goes_on && started(Thread::Sender)?.hand_over(&mut self.replies)?) {
+                if !(goes_on && started(Thread::Sender)?.hand_over(&mut self.replies, &mut self.reserved)?) {
                     self.write_replies()?;
                 }
             }
@@ -181,21 +198,48 @@ impl<'a, R: Read, W: Write> Session<'a, R, W> {
             return self.reply(start, due?, started);
         }
         self.settle()?;
+        let is_read = request.command == Command::Read && request.length <= PAYLOAD_BYTES_MAX;
+        let memory = payload.max(if is_read { request.length as usize } else { 0 });
+        let reserved = match self.reserve(memory)? {
+            Memory::Refused => {
+                self.input.discard(payload)?;
+                self.executor.refuse_without_memory(request, &mut self.replies);
+                return Ok(());
+            }
+            Memory::Short => None,
+            Memory::Reserved(reserved) => Some(reserved),
+        };
         if !self.arrived(payload)? {
             return Err(io::Error::from(io::ErrorKind::UnexpectedEof).into());
         }
         let start = self.replies.length();
         let due = self.executor.execute(request, self.input.next(payload), &mut self.replies);
         self.input.consume(payload);
+        if is_read {
+            self.reserved.extend(reserved);
+        }
         self.reply(start, due, started)
+    }
+
+    /// Memory for a long request. Before it waits, it writes the replies that are due, which have some.
+    fn reserve(&mut self, bytes: usize) -> io::Result<Memory> {
+        if bytes <= SHORT_BYTES {
+            return Ok(Memory::Short);
+        }
+        self.write_replies()?;
+        Ok(self.budget.reserve(bytes).map_or(Memory::Refused, Memory::Reserved))
     }
 
     /// The reply from `start` on is sent when it is due.
     fn reply(&mut self, start: usize, due: Option<Due>, started: Started<'_, 'a, W>) -> Result<(), SessionError> {
         match due {
             Some(due) if due.wall > Wall::now() => {
-                started(Thread::Sender)?.later(due, self.replies.tail(start))?;
+                let reserved = std::mem::take(&mut self.reserved);
+                started(Thread::Sender)?.later(due, self.replies.tail(start), reserved)?;
                 self.replies.truncate(start);
+                if start == 0 {
+                    self.replies.clear();
+                }
             }
             late => self.done.extend(late.map(|due| due.at)),
         }
@@ -223,6 +267,7 @@ impl<'a, R: Read, W: Write> Session<'a, R, W> {
         if self.replies.length() > 0 {
             self.outbox.write(self.replies.bytes())?;
             self.replies.clear();
+            self.reserved.clear();
             self.done.drain(..).for_each(|at| self.executor.answered(at));
         }
         Ok(())

@@ -168,6 +168,7 @@ impl Request {
 pub enum Errno {
     Eperm = 1,
     Eio = 5,
+    Enomem = 12,
     Einval = 22,
     Enospc = 28,
     Enotsup = 95,

@@ -28,6 +28,9 @@ const STEPS_MAX: u32 = 256;
 /// A send that the client does not accept is aborted after this time.
 const SEND_TIMEOUT: Duration = Duration::from_secs(5);
 
+/// The pause after a client could not be accepted.
+const SHORTAGE: Duration = Duration::from_millis(20);
+
 /// The time in which a client must agree on a version: until then it keeps the next one waiting for nothing.
 const NEGOTIATION: Duration = Duration::from_secs(10);
 
@@ -59,7 +62,11 @@ pub(super) fn run(
     // Sleeps should end on time; a system that cannot do that serves all the same, only later.
     let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1));
     while let Ok(true) = await_input(&[&listener.socket.as_fd()], stop, None) {
-        let Ok((socket, _)) = listener.socket.accept() else { continue };
+        let Ok((socket, _)) = listener.socket.accept() else {
+            // Without a descriptor the client goes on waiting, and so would this loop.
+            std::thread::sleep(SHORTAGE);
+            continue;
+        };
         let mut client = Client {
             socket,
             incoming: Incoming::new(MESSAGE_MAX),

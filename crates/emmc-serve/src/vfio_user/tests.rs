@@ -241,6 +241,48 @@ fn hostile_clients_affect_only_themselves() {
     server.stop();
 }
 
+/// `EMMCLAB_SESSIONS` is their number.
+#[test]
+fn malformed_sessions_of_hostile_clients_end() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = start(folder.path(), VfioUserOptions::default());
+    let variable = std::env::var("EMMCLAB_SESSIONS").ok();
+    let sessions: u64 = variable.map_or(300, |count| count.parse().expect("a number of sessions"));
+    let mut state = 1u64;
+    let mut below = |limit: u64| {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (state >> 33) % limit
+    };
+    for session in 0..sessions {
+        let mut bytes = Vec::new();
+        let mut message = |command: u64, payload: &[u8], size: u64, flags: u64| {
+            bytes.extend_from_slice(&[1, 0, command as u8, 0]);
+            [size, flags, 0].iter().for_each(|word| bytes.extend_from_slice(&(*word as u32).to_le_bytes()));
+            bytes.extend_from_slice(payload);
+        };
+        if below(4) > 0 {
+            message(1, &[0, 0, 1, 0, b'{', b'}', 0], 23, 0);
+        }
+        for _ in 0..below(6) {
+            let length = [0, 4, 8, 16, 20, 24, 32, below(200)][below(8) as usize];
+            let payload: Vec<u8> = (0..length).map(|at| [0, 0, below(256), at & 7][below(4) as usize] as u8).collect();
+            let size = if below(10) == 0 { below(1 << 32) } else { 16 + length };
+            message(below(18), &payload, size, [0, 0x10, below(1 << 32)][below(3) as usize]);
+        }
+        let mut socket = UnixStream::connect(server.path()).unwrap();
+        socket.set_read_timeout(Some(std::time::Duration::from_secs(60))).unwrap();
+        let _ = socket.write_all(&bytes).and_then(|()| socket.shutdown(std::net::Shutdown::Write));
+        let hangs = socket.read_to_end(&mut Vec::new()).is_err_and(|e| e.kind() == std::io::ErrorKind::WouldBlock);
+        assert!(!hangs, "session {session} does not end");
+        if session % 100 == 0 {
+            drop(socket);
+            assert!(Client::connect(&server).read(0, 0xfe, 2).is_ok(), "after session {session}");
+        }
+    }
+    server.stop();
+    println!("{sessions} malformed sessions, 0 broken");
+}
+
 #[test]
 fn one_message_can_hold_many_writes() {
     let mut session = Session::new(Function::new(Identity::default()));

@@ -2,6 +2,7 @@
 
 mod card;
 mod client;
+pub(crate) mod hostile;
 mod lifecycle;
 mod negotiation;
 mod real_clients;

@@ -1,6 +1,7 @@
 //! The arguments of `serve` and of `sim ctl`: a virtual card as a live device.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::{Args, Subcommand, ValueEnum};
 use emmc_units::{Bytes, Size};
@@ -81,6 +82,9 @@ pub(crate) struct ServeArgs {
     /// Serve its areas as network block devices at HOST:PORT, PORT or a socket path (may be repeated)
     #[arg(long, value_name = "ADDRESS|SOCKET")]
     pub(crate) nbd: Vec<String>,
+    /// Disconnect NBD clients that send nothing for this long while they wait for no reply: 10min [default: never]
+    #[arg(long, value_name = "TIME", requires = "nbd", value_parser = idle)]
+    pub(crate) nbd_idle: Option<Duration>,
     /// Whether NBD clients can or must use TLS [default: require with --tls-certificates or --tls-psk, else off]
     #[arg(long, value_enum, requires = "nbd")]
     pub(crate) tls: Option<TlsArg>,
@@ -124,6 +128,14 @@ pub(crate) struct SimCtlArgs {
     pub(crate) later: Option<u64>,
     #[command(subcommand)]
     pub(crate) order: CtlOrder,
+}
+
+/// A time of at least a second.
+fn idle(text: &str) -> Result<Duration, String> {
+    super::known::time(text).and_then(|time| match time {
+        time if time < Duration::from_secs(1) => Err("expected at least 1s".into()),
+        time => Ok(time),
+    })
 }
 
 /// A time with its unit, in nanoseconds.

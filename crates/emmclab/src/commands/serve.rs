@@ -132,7 +132,7 @@ impl Fronts {
             fronts.list.push(Front { kernel_parameters, ..Front::new("uml", folder.display()) });
             fronts.uml = Some(server);
         }
-        let options = NbdOptions { tls: security::tls(args)?, ..NbdOptions::default() };
+        let options = NbdOptions { tls: security::tls(args)?, idle: args.nbd_idle, ..NbdOptions::default() };
         for address in &args.nbd {
             let listen = Listen::parse(address).map_err(|what| anyhow!("--nbd {what}"))?;
             security::warn(&listen, options.tls.as_deref());

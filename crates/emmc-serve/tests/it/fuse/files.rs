@@ -176,3 +176,43 @@ fn a_busy_mount_is_reported_and_can_be_retried() {
     assert_eq!(folder.path.read_dir().unwrap().count(), 0);
     folder.mounted().stop().unwrap();
 }
+
+/// `EMMCLAB_SESSIONS` is the number of sequences of calls.
+#[test]
+fn hostile_calls_end_and_leave_the_protected_area() {
+    use crate::nbd::hostile::{Random, sessions};
+    let memory = Memory::new(1 << 20).shared();
+    let Some(folder) = Folder::mount("hostile", memory.clone()) else { return };
+    let (protected, count) = (memory.content(Area::Boot(1)), sessions(200));
+    let mut random = Random(1);
+    for _ in 0..count {
+        let name = ["user", "boot0", "boot1", "none", "..", "user/x"][random.below(6) as usize];
+        let path = folder.path.join(name);
+        let Ok(file) = OpenOptions::new().read(true).write(random.below(4) > 0).open(&path) else { continue };
+        for _ in 0..random.below(6) {
+            let places = [0, 1, 511, 4096, (1 << 20) - 1, 1 << 20, i64::MAX as u64 - 4096, random.below(1 << 31)];
+            let (at, length) = (places[random.below(8) as usize], places[random.below(6) as usize]);
+            let modes = [FallocateFlags::empty(), FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE];
+            let mode = modes.get(random.below(3) as usize).copied().unwrap_or(FallocateFlags::ZERO_RANGE);
+            let data = vec![9; length as usize];
+            // Each may fail; none may hang or reach more than its file.
+            match random.below(9) {
+                0 => drop(file.read_at(&mut vec![0; length as usize], at)),
+                1 => drop(file.write_at(&data, at)),
+                2 => drop(fallocate(&file, mode, at, length)),
+                3 => drop(file.set_len(at)),
+                4 => drop(rustix::fs::seek(&file, rustix::fs::SeekFrom::Hole(at))),
+                5 => drop(rustix::fs::seek(&file, rustix::fs::SeekFrom::Data(at))),
+                6 => drop(std::fs::rename(&path, folder.path.join("other"))),
+                7 => drop(std::fs::create_dir(folder.path.join("new")).and(std::fs::hard_link(&path, "/tmp/none"))),
+                _ => drop(file.sync_all().and_then(|()| std::fs::remove_file(&path))),
+            }
+        }
+    }
+    assert!(memory.content(Area::Boot(1)) == protected);
+    assert_eq!(folder.path.read_dir().unwrap().count(), 3);
+    let file = open(&folder.path.join("user"));
+    file.write_all_at(&[3; 4096], 0).unwrap();
+    assert_eq!(memory.content(Area::User)[..4096], [3; 4096]);
+    println!("{count} sequences of calls, 0 broken");
+}

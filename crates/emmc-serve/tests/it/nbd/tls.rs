@@ -70,7 +70,8 @@ fn certificates(folder: &Folder, name: &str) -> Option<PathBuf> {
 fn server(memory: &Arc<Memory>, credentials: &Credentials, is_required: bool) -> (NbdServer, u16) {
     let (tls, warnings) = Tls::load(credentials, is_required).unwrap();
     assert_eq!(warnings, [""; 0]);
-    let options = NbdOptions { tls: Some(Arc::new(tls)), negotiation: Duration::from_secs(60) };
+    let options =
+        NbdOptions { tls: Some(Arc::new(tls)), negotiation: Duration::from_secs(60), ..NbdOptions::default() };
     let listen = Listen::parse("127.0.0.1:0").unwrap();
     let server = nbd::serve_with(memory.clone(), &listen, options).unwrap();
     let Listen::Tcp(address) = *server.local() else { panic!("{:?}", server.local()) };
@@ -320,7 +321,7 @@ fn the_time_of_the_negotiation_holds_in_tls_too() {
     let folder = Folder::new("tls-silent");
     let Some(ours) = certificates(&folder, "ours") else { return };
     let (tls, _) = Tls::load(&of_folder(&ours, false), true).unwrap();
-    let options = NbdOptions { tls: Some(Arc::new(tls)), negotiation: Duration::from_secs(2) };
+    let options = NbdOptions { tls: Some(Arc::new(tls)), negotiation: Duration::from_secs(2), ..NbdOptions::default() };
     let listen = Listen::parse("127.0.0.1:0").unwrap();
     let server = nbd::serve_with(Memory::new(1 << 20).shared(), &listen, options).unwrap();
     let Listen::Tcp(address) = *server.local() else { panic!("{:?}", server.local()) };
