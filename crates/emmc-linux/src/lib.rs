@@ -14,6 +14,8 @@ pub mod bench_context;
 #[cfg(feature = "bench")]
 pub mod block_io;
 mod blocks;
+#[cfg(feature = "bench")]
+mod boot_area;
 mod card_name;
 #[cfg(feature = "bench")]
 mod commit;
@@ -44,6 +46,8 @@ pub mod usage;
 
 pub use activity::activity;
 pub use blocks::holds_root;
+#[cfg(feature = "bench")]
+pub use boot_area::UnlockedArea;
 pub use card_name::{card_node, card_part, disk_name, is_card_name};
 #[cfg(feature = "bench")]
 pub use commit::LivePort;

@@ -4,6 +4,8 @@
 mod apply;
 #[cfg(feature = "bench")]
 mod bench;
+#[cfg(feature = "clone")]
+mod clone;
 #[cfg(feature = "bench")]
 mod compare;
 mod examples;
@@ -31,6 +33,8 @@ pub(crate) mod what_if;
 
 use std::path::PathBuf;
 
+#[cfg(feature = "clone")]
+pub(crate) use self::clone::{CloneArgs, RestoreArgs, TargetArgs, UnallocatedArg};
 #[cfg(feature = "bench")]
 pub(crate) use apply::ApplyArgs;
 #[cfg(feature = "bench")]
@@ -112,6 +116,12 @@ pub(crate) enum Command {
     /// Carry a plan out on a card, compare a card with it, or rehearse it on a virtual card
     #[cfg(feature = "bench")]
     Apply(ApplyArgs),
+    /// Copy what is allocated of a card to a file, or to another card
+    #[cfg(feature = "clone")]
+    Clone(CloneArgs),
+    /// Write a clone back to a card or an image, or compare it
+    #[cfg(feature = "clone")]
+    Restore(RestoreArgs),
     /// Study a card: what it is, how it is configured, how healthy it is, and what to do about it
     Study(StudyArgs),
     /// Measure the speed of a device, a file or a virtual card with the classic benchmarks

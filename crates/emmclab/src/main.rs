@@ -54,6 +54,10 @@ fn main() -> ExitCode {
         Command::Plan(command) => commands::plan::run(&command, &mut output),
         #[cfg(feature = "bench")]
         Command::Apply(args) => commands::apply::run(&args, &mut output),
+        #[cfg(feature = "clone")]
+        Command::Clone(args) => commands::clone::run(&args, &mut output),
+        #[cfg(feature = "clone")]
+        Command::Restore(args) => commands::clone::restore(&args, &mut output),
         Command::Study(args) => commands::study::run(&args, &mut output),
         #[cfg(feature = "bench")]
         Command::Bench(args) => commands::bench::run(&args, &mut output),

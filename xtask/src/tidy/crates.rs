@@ -7,7 +7,7 @@ const ORDER: [&[&str]; 12] = [
     &["emmc-units"],
     &["emmc-regs"],
     &["emmc-port"],
-    &["emmc-card", "emmc-host"],
+    &["emmc-card", "emmc-clone", "emmc-host"],
     &["emmc-sim", "emmc-trace", "emmc-torture"],
     &["emmc-workload"],
     &["emmc-probe", "emmc-twin"],

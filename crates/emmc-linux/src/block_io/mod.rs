@@ -98,6 +98,14 @@ impl BlockIo {
         self.is_direct
     }
 
+    /// The parts of a range that hold content; the rest are holes of a file, which read as zeros. A device has none.
+    /// Unit: bytes.
+    ///
+    /// Errors: the kernel's.
+    pub fn content_ranges(&self, from_bytes: u64, to_bytes: u64) -> io::Result<Vec<[u64; 2]>> {
+        ranges::with_content(&self.files.file, from_bytes, to_bytes)
+    }
+
     /// The file, for saving and restoring.
     pub(crate) fn file(&self) -> &std::fs::File {
         &self.files.file

@@ -82,6 +82,14 @@ const EXAMPLES: &[Example] = &[
     example("apply", "emmclab apply plan.json /dev/mmcblk0", "for real; asks where it cannot be undone"),
     #[cfg(feature = "bench")]
     example("apply", "emmclab apply --verify plan.json /dev/mmcblk0", "after the power cycle: where it stands"),
+    #[cfg(feature = "clone")]
+    example("clone", "emmclab clone /dev/mmcblk0 -o card.clone", "what is allocated, with the boot areas"),
+    #[cfg(feature = "clone")]
+    example("clone", "emmclab clone /dev/mmcblk0 -o card.clone --resume", "continues one that was interrupted"),
+    #[cfg(feature = "clone")]
+    example("restore", "emmclab restore card.clone --check", "only reads the file"),
+    #[cfg(feature = "clone")]
+    example("restore", "emmclab restore card.clone /dev/mmcblk1 --destroy", "asks for the device's name"),
     example("study", "emmclab study /dev/mmcblk0", "a report on a card of this machine"),
     example("study", "emmclab study ext_csd.hex --with cid.txt", "the same from saved files"),
     #[cfg(feature = "html")]

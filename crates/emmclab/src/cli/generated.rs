@@ -40,6 +40,10 @@ pub(crate) enum DocumentName {
     Plan,
     #[cfg(feature = "bench")]
     Apply,
+    #[cfg(feature = "clone")]
+    Clone,
+    #[cfg(feature = "clone")]
+    CloneRestore,
     Study,
     #[cfg(feature = "bench")]
     Bench,

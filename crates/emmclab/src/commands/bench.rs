@@ -19,7 +19,7 @@ use crate::exit::Exit;
 use crate::output::Output;
 use crate::progress::Watched;
 
-mod consent;
+pub(super) mod consent;
 mod demand;
 mod files;
 mod keeper;

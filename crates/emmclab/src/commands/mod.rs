@@ -7,6 +7,8 @@ pub(crate) mod apply;
 #[cfg(feature = "bench")]
 pub(crate) mod bench;
 pub(crate) mod check;
+#[cfg(feature = "clone")]
+pub(crate) mod clone;
 #[cfg(feature = "bench")]
 pub(crate) mod compare;
 pub(crate) mod diff;

@@ -32,6 +32,10 @@ fn schema(document: DocumentName) -> Value {
         DocumentName::Plan => enveloped::<emmc_analysis::plan::Plan>(plan::SCHEMA),
         #[cfg(feature = "bench")]
         DocumentName::Apply => enveloped::<super::apply::ApplyDocument>(super::apply::SCHEMA),
+        #[cfg(feature = "clone")]
+        DocumentName::Clone => enveloped::<super::clone::CloneDocument>(super::clone::SCHEMA),
+        #[cfg(feature = "clone")]
+        DocumentName::CloneRestore => enveloped::<super::clone::PutDocument>(super::clone::PUT_SCHEMA),
         DocumentName::Study => enveloped::<study::StudyDocument>(study::SCHEMA),
         #[cfg(feature = "bench")]
         DocumentName::Bench => enveloped::<super::bench::BenchDocument>(super::bench::SCHEMA),

@@ -24,6 +24,8 @@ mod bench_same;
 #[cfg(feature = "bench")]
 mod bench_usage;
 mod board_vendor;
+#[cfg(all(feature = "clone", feature = "sim"))]
+mod clone;
 mod command_line;
 mod contract;
 mod copied_sys;

@@ -84,23 +84,23 @@ impl Intent<'_> {
 }
 
 /// The question before content is overwritten.
-pub(super) struct Question<'a> {
+pub(in crate::commands) struct Question<'a> {
     /// What the user must see before.
-    pub(super) told: String,
+    pub(in crate::commands) told: String,
     /// What is said without --destroy.
-    pub(super) without: &'static str,
+    pub(in crate::commands) without: &'static str,
     /// The target as the user named it.
-    pub(super) called: &'a str,
+    pub(in crate::commands) called: &'a str,
     /// The name to be typed.
-    pub(super) name: &'a str,
-    pub(super) is_device: bool,
+    pub(in crate::commands) name: &'a str,
+    pub(in crate::commands) is_device: bool,
     /// Print only the error, because a program reads JSON.
-    pub(super) is_quiet: bool,
+    pub(in crate::commands) is_quiet: bool,
 }
 
 impl Question<'_> {
     /// Errors: [`Refused`] if the user did not confirm.
-    pub(super) fn ask(&self, args: &BenchArgs) -> Result<(), Refused> {
+    pub(in crate::commands) fn ask(&self, args: &BenchArgs) -> Result<(), Refused> {
         let (path, name) = (self.called, self.name);
         if !self.is_quiet {
             say(&self.told);
@@ -136,7 +136,7 @@ fn typed(name: &str) -> String {
 }
 
 /// Prints text to standard error, line by line.
-pub(super) fn say(text: &str) {
+pub(in crate::commands) fn say(text: &str) {
     for line in text.lines() {
         // If standard error is closed, nobody reads the text.
         let _ = writeln!(std::io::stderr(), "emmclab: {}", visible(line));

@@ -56,3 +56,22 @@ fn apply_documents_keep_their_keys() {
     ];
     documents("apply", &all.map(|words| words.into_iter().map(str::to_owned).collect()));
 }
+
+#[cfg(all(feature = "clone", feature = "sim"))]
+#[test]
+fn clone_documents_keep_their_keys() {
+    let folder = scratch("clone_documents");
+    let path = |name: &str| folder.join(name).display().to_string();
+    let (card, target, file, image) = (path("card"), path("target"), path("clone"), path("image"));
+    emmclab(["sim", "create", &card, "--profile", "generic-8g"]).exits(0);
+    std::fs::write(&image, vec![7; 1 << 20]).unwrap();
+    let source = format!("sim:{card}");
+    let clones = [vec!["clone", &source, "-o", &file], vec!["clone", &image, "-o", &file, "--force", "--verify"]];
+    documents("clone", &clones.map(|words| words.into_iter().map(str::to_owned).collect()));
+    let restores = [
+        vec!["restore", &file, "--check"],
+        vec!["restore", &file, &target],
+        vec!["restore", &file, &target, "--verify"],
+    ];
+    documents("clone-restore", &restores.map(|words| words.into_iter().map(str::to_owned).collect()));
+}
