@@ -1,6 +1,8 @@
 use std::borrow::Cow;
 use std::fmt::Write;
 
+use emmc_units::is_unprintable;
+
 /// The text with every character that moves, hides or colours other text written out: ESC becomes `\x1b`.
 ///
 /// A line break is such a character too: a card's name must not be able to add a line to a report.
@@ -67,13 +69,6 @@ fn write_escape(out: &mut String, c: char) {
     } else {
         write!(out, "{}", c.escape_unicode())
     };
-}
-
-/// Controls, and characters that are invisible or change the direction of the text around them.
-fn is_unprintable(c: char) -> bool {
-    c.is_control()
-        || matches!(c, '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}')
-        || matches!(c, '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e0fff}')
 }
 
 #[cfg(test)]

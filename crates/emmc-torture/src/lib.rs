@@ -55,6 +55,12 @@ pub enum Case {
         /// Seed of everything in it.
         seed: u32,
     },
+    /// A life of one translation layer under short trims, rewrites that wait in memory, and few other requests: its log
+    /// of trims often begins another block. With random cuts.
+    Trims {
+        /// Seed of everything in it.
+        seed: u32,
+    },
 }
 
 impl Case {
@@ -64,6 +70,7 @@ impl Case {
             Self::Step { workload, step } => 1 << 63 | (workload as u64) << 20 | step as u64,
             Self::Random { seed } => seed as u64,
             Self::Area { seed } => 1 << 62 | seed as u64,
+            Self::Trims { seed } => 1 << 61 | seed as u64,
         }
     }
 
@@ -73,6 +80,8 @@ impl Case {
             Self::Step { workload: (number >> 20) as u32, step: number as u32 & 0xf_ffff }
         } else if number >> 62 == 1 {
             Self::Area { seed: number as u32 }
+        } else if number >> 61 == 1 {
+            Self::Trims { seed: number as u32 }
         } else {
             Self::Random { seed: number as u32 }
         }
@@ -110,18 +119,23 @@ pub fn torture(case: Case) -> Result<Outcome, Violation> {
         Case::Step { workload, .. } => 0x5eed_0000_0000 + u64::from(workload),
         Case::Random { seed } => u64::from(seed),
         Case::Area { seed } => 0xa4ea_0000_0000 + u64::from(seed),
+        Case::Trims { seed } => 0x7215_0000_0000 + u64::from(seed),
     };
     let mut rng = Rng::new(seed);
     let drawn = match case {
         Case::Area { .. } => rigs::draw_area(&mut rng),
+        Case::Trims { .. } => Ok(rigs::draw_layer(&mut rng)),
         _ => rigs::draw(&mut rng),
     };
     let subject = drawn.map_err(|what| Violation { case, subject: "none".into(), what })?;
     let name = subject.name().to_string();
     let mut drive = Drive::new(subject, rng);
+    if matches!(case, Case::Trims { .. }) {
+        drive.workload = drive.workload.with_many_trims();
+    }
     let result = match case {
         Case::Step { step, .. } => cut_at(&mut drive, step),
-        Case::Random { .. } | Case::Area { .. } => live(&mut drive),
+        Case::Random { .. } | Case::Area { .. } | Case::Trims { .. } => live(&mut drive),
     };
     match result {
         Ok((cuts, reached)) => Ok(Outcome { subject: name, cuts, reached }),

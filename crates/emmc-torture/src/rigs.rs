@@ -19,6 +19,11 @@ pub(crate) fn draw(rng: &mut Rng) -> Result<Box<dyn Subject>, String> {
     if chance(rng, 2) { Ok(Box::new(layer(rng))) } else { Ok(Box::new(Card::draw(rng)?)) }
 }
 
+/// A layer on its own flash.
+pub(crate) fn draw_layer(rng: &mut Rng) -> Box<dyn Subject> {
+    Box::new(layer(rng))
+}
+
 /// An area of a device that is not the user's.
 pub(crate) fn draw_area(rng: &mut Rng) -> Result<Box<dyn Subject>, String> {
     Ok(Box::new(Card::draw_area(rng)?))

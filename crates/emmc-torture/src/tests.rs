@@ -5,6 +5,7 @@ fn seeds_identify_cases() {
     for case in [
         Case::Random { seed: 7 },
         Case::Area { seed: u32::MAX },
+        Case::Trims { seed: u32::MAX },
         Case::Step { workload: 3, step: 1234 },
         Case::Step { workload: u32::MAX, step: 1 },
     ] {
@@ -42,6 +43,19 @@ fn areas_beside_the_users_survive_random_cuts() {
         cuts += torture(Case::Area { seed }).unwrap_or_else(|violation| panic!("{violation}")).cuts;
     }
     assert!(cuts > 1000, "{cuts}");
+}
+
+/// More trims to take over than a block of their log had pages for; a unit in memory whose program had failed, taken
+/// for one in flash; and the seed that detects the segment layer's wait for other units of allocation.
+const TRIM_SEEDS: [u32; 3] = [65, 252, 634];
+
+#[test]
+fn trims_survive_while_their_log_begins_another_block() {
+    let mut cuts = 0;
+    for seed in (0..60).chain(TRIM_SEEDS) {
+        cuts += torture(Case::Trims { seed }).unwrap_or_else(|violation| panic!("{violation}")).cuts;
+    }
+    assert!(cuts > 1500, "{cuts}");
 }
 
 /// A unit that is written after its discard, while the discard is recorded and the log begins another block.

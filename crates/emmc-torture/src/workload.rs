@@ -29,6 +29,9 @@ pub(crate) struct Workload {
     /// Most requests go to the first of this number of equal parts.
     hot_part: u32,
     next_sequential: u32,
+    /// Half of the requests are short trims, and most writes rewrite in memory what was trimmed.
+    trims_often: bool,
+    last_trim: u32,
 }
 
 impl Workload {
@@ -53,8 +56,15 @@ impl Workload {
             durabilities: DURABILITIES[rng.below(6) as usize],
             hot_part: [1, 4, 10][rng.below(3) as usize],
             next_sequential: 0,
+            trims_often: false,
+            last_trim: 0,
             rng,
         }
+    }
+
+    /// The same card under trims, as [`Case::Trims`](crate::Case::Trims) describes.
+    pub(crate) fn with_many_trims(self) -> Self {
+        Self { trims_often: true, ..self }
     }
 
     /// The requests that fill the card before anything is cut, or a part of it.
@@ -67,6 +77,9 @@ impl Workload {
 
     /// The next request.
     pub(crate) fn next(&mut self) -> Op {
+        if self.trims_often && self.rng.below(8) > 0 {
+            return self.next_trim_or_rewrite();
+        }
         let (first, count) = self.range();
         let draw = self.rng.below(100);
         let trims = self.trims;
@@ -89,6 +102,19 @@ impl Workload {
                 Op::Write { first, count, durability: self.durabilities[which] }
             }
         }
+    }
+
+    fn next_trim_or_rewrite(&mut self) -> Op {
+        let rewrites = self.rng.below(3) == 0;
+        if rewrites {
+            let durability = if self.rng.below(4) == 0 { self.durabilities[0] } else { Durability::Buffered };
+            return Op::Write { first: self.last_trim, count: 1, durability };
+        }
+        let first = self.rng.below(u64::from(self.units)) as u32;
+        let count = (1 + self.rng.below(3) as u32).min(self.units - first);
+        self.last_trim = first + self.rng.below(u64::from(count)) as u32;
+        let kind = if self.rng.below(6) == 0 { TrimKind::Discard } else { TrimKind::Trim };
+        Op::Trim { first, count, kind }
     }
 
     fn range(&mut self) -> (u32, u32) {

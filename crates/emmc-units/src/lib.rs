@@ -6,9 +6,11 @@ mod bytes;
 mod random;
 mod size;
 mod time;
+mod unprintable;
 
 pub use agenda::Agenda;
 pub use bytes::{Bytes, SECTOR_BYTES, Sectors};
 pub use random::{Rng, Scramble};
 pub use size::{Size, SizeError};
 pub use time::{Instant, Nanos};
+pub use unprintable::{is_unprintable, printable_json};

@@ -7,6 +7,7 @@ use std::path::Path;
 use anyhow::{Context, bail};
 use clap::ColorChoice;
 use emmc_report::{Document, TextOptions, text, visible};
+use emmc_units::printable_json;
 use serde::Serialize;
 
 #[cfg(feature = "html")]
@@ -164,7 +165,8 @@ impl Output {
     pub(crate) fn error(&self, message: &str) {
         let line = if self.json {
             // Writing a string as JSON cannot fail.
-            serde_json::to_string(&ErrorDocument { schema: "emmclab.error/1", error: message }).unwrap_or_default()
+            let document = ErrorDocument { schema: "emmclab.error/1", error: message };
+            printable_json(serde_json::to_string(&document).unwrap_or_default())
         } else {
             // A message may quote content of a card or a file, which must not control the terminal.
             format!("emmclab: {}", visible(message))
@@ -192,7 +194,8 @@ pub(crate) fn html(document: &Document) -> String {
 /// One JSON document, its `schema` key first.
 pub(crate) fn json<T: Serialize>(schema: &'static str, body: &T) -> anyhow::Result<String> {
     let tool = concat!("emmclab ", env!("CARGO_PKG_VERSION"));
-    serde_json::to_string_pretty(&Envelope { schema, tool, body }).context("cannot write JSON")
+    let text = serde_json::to_string_pretty(&Envelope { schema, tool, body }).context("cannot write JSON")?;
+    Ok(printable_json(text))
 }
 
 fn width() -> usize {

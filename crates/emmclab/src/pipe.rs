@@ -10,6 +10,7 @@ use std::os::unix::fs::{FileExt, FileTypeExt, OpenOptionsExt};
 use std::path::Path;
 use std::time::Duration;
 
+use emmc_report::visible;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
 use rustix::net::RecvFlags;
@@ -43,7 +44,10 @@ pub(crate) fn open(path: &Path) -> std::io::Result<Box<dyn Read>> {
                 // If standard error is closed, nobody reads the message.
                 let _ = std::io::Write::write_fmt(
                     &mut std::io::stderr(),
-                    format_args!("emmclab: {}: waits for the program that writes to this pipe\n", path.display()),
+                    format_args!(
+                        "emmclab: {}: waits for the program that writes to this pipe\n",
+                        visible(&path.to_string_lossy())
+                    ),
                 );
             }
             Err(error) => return Err(error),

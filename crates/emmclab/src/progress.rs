@@ -7,6 +7,7 @@ use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
+use emmc_report::visible;
 use emmc_workload::{Progress, Watch};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
@@ -52,7 +53,7 @@ impl Bar {
         self.share = share.unwrap_or(self.share);
         let bar = self.bar.get_or_insert_with(|| new_bar(share.is_some()));
         if !bar.is_hidden() {
-            bar.set_message(what.to_owned());
+            bar.set_message(visible(what).into_owned());
             match share {
                 Some(share) => bar.set_position((share * 1000.0) as u64),
                 // The share is unknown; the spinner shows that the work continues.
@@ -61,7 +62,10 @@ impl Bar {
         } else if !IS_QUIET.load(Ordering::Relaxed) {
             if let Some(line) = self.lines.line(elapsed, share, what) {
                 // If standard error is closed, nobody reads the line.
-                let _ = std::io::Write::write_all(&mut std::io::stderr(), format!("emmclab: {line}\n").as_bytes());
+                let _ = std::io::Write::write_all(
+                    &mut std::io::stderr(),
+                    format!("emmclab: {}\n", visible(&line)).as_bytes(),
+                );
             }
         }
     }

@@ -226,7 +226,7 @@ impl Sample {
 
 /// Text of at most [`TEXT_BYTES_MAX`] bytes.
 fn short(text: &str) -> String {
-    let printable = text.chars().filter(|letter| !letter.is_control());
+    let printable = text.chars().filter(|&letter| !emmc_units::is_unprintable(letter));
     let mut bytes = 0;
     printable
         .take_while(|letter| {

@@ -22,6 +22,10 @@ use crate::nand::{BlockHealth, Nand, NandError, PageScan};
 
 /// Bytes of a record beside its bitmap; they go to the spare area.
 const HEADER_BYTES: usize = 28;
+/// A trim that is taken over from an earlier block: first, count, sequence number.
+const KEPT_BYTES: usize = 16;
+/// In place of the index of a checkpoint's page: a page of such trims.
+const KEPT: u32 = u32::MAX - 1;
 
 /// A durable log of trims.
 #[derive(Clone, Debug)]
@@ -68,6 +72,10 @@ enum Record<'a> {
         first: u32,
         count: u32,
         order: u64,
+    },
+    /// Trims taken over from an earlier block.
+    Kept {
+        entries: &'a [u8],
     },
 }
 
@@ -270,17 +278,19 @@ impl TrimLog {
         let pages = checkpoint_pages(page_bytes, self.units);
         // The checkpoint, the seal and one trim to come take their pages before anything that is taken over.
         let room = nand.pages_of(block).saturating_sub(pages + 2) as usize;
-        let keep = &keep[..keep.len().min(room)];
+        let kept: Vec<&[Trimmed]> = keep.chunks(kept_per_page(page_bytes)).collect();
+        debug_assert!(kept.len() <= room, "{} trims to take over, and {room} pages for them", keep.len());
+        let kept = &kept[..kept.len().min(room)];
         for index in 0..pages {
-            let mut record = header(self.generation, index, keep.len() as u32, 0, 0).to_vec();
+            let mut record = header(self.generation, index, kept.len() as u32, 0, 0).to_vec();
             if nand.keeps_orders() {
                 let first = index * page_bytes * 8;
                 record.extend(bitmap(first, self.units.min(first + page_bytes * 8), in_flash));
             }
             self.program(nand, block, &record)?;
         }
-        for trim in keep {
-            self.program(nand, block, &header(self.generation, u32::MAX, trim.first, trim.count, trim.order))?;
+        for trims in kept {
+            self.program(nand, block, &kept_record(self.generation, trims))?;
         }
         let seal = header(self.generation, u32::MAX, 0, 0, 0);
         self.program(nand, block, &seal)
@@ -335,6 +345,7 @@ impl TrimLog {
                 Record::Trim { count: 0, .. } => {}
                 Record::Trim { first, count, order: 0 } => trims.push(Trimmed { first, count, order }),
                 Record::Trim { first, count, order } => trims.push(Trimmed { first, count, order }),
+                Record::Kept { entries } => trims.extend(entries.chunks_exact(KEPT_BYTES).map(kept_trim)),
                 Record::Checkpoint { index, bits } => {
                     let first = index * nand.geometry().page_bytes() * 8;
                     let order = checkpoint_order.unwrap_or(order);
@@ -349,7 +360,7 @@ fn checkpoint_pages(page_bytes: u32, units: u32) -> u32 {
     units.div_ceil(8).div_ceil(page_bytes)
 }
 
-/// In the first page of a checkpoint `first` is the number of trims copied after it.
+/// In the first page of a checkpoint `first` is the number of pages with trims that are taken over after it.
 fn header(generation: u64, index: u32, first: u32, count: u32, order: u64) -> [u8; HEADER_BYTES] {
     let mut bytes = [0; HEADER_BYTES];
     bytes[..8].copy_from_slice(&generation.to_le_bytes());
@@ -363,9 +374,31 @@ fn header(generation: u64, index: u32, first: u32, count: u32, order: u64) -> [u
 fn parse(record: &[u8]) -> Record<'_> {
     let word = |at: usize| u32::from_le_bytes(array(record, at));
     match word(8) {
+        KEPT => Record::Kept { entries: &record[HEADER_BYTES..] },
         u32::MAX => Record::Trim { first: word(12), count: word(16), order: u64::from_le_bytes(array(record, 20)) },
         index => Record::Checkpoint { index, bits: &record[HEADER_BYTES..] },
     }
+}
+
+/// How many trims that are taken over a page holds.
+fn kept_per_page(page_bytes: u32) -> usize {
+    (page_bytes as usize / KEPT_BYTES).max(1)
+}
+
+fn kept_record(generation: u64, trims: &[Trimmed]) -> Vec<u8> {
+    let mut record = header(generation, KEPT, trims.len() as u32, 0, 0).to_vec();
+    for trim in trims {
+        record.extend(trim.first.to_le_bytes());
+        record.extend(trim.count.to_le_bytes());
+        record.extend(trim.order.to_le_bytes());
+    }
+    record
+}
+
+/// Shape: [`KEPT_BYTES`] bytes.
+fn kept_trim(entry: &[u8]) -> Trimmed {
+    let word = |at: usize| u32::from_le_bytes(array(entry, at));
+    Trimmed { first: word(0), count: word(4), order: u64::from_le_bytes(array(entry, 8)) }
 }
 
 fn array<const N: usize>(record: &[u8], at: usize) -> [u8; N] {

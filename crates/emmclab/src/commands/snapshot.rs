@@ -5,6 +5,7 @@ use std::path::Path;
 #[cfg(feature = "html")]
 use anyhow::ensure;
 use emmc_port::Snapshot;
+use emmc_units::printable_json;
 
 use crate::CommandResult;
 #[cfg(feature = "html")]
@@ -19,7 +20,7 @@ pub(crate) fn run(args: &SnapshotArgs, output: &mut Output) -> CommandResult {
     let card = source::open(&args.source)?;
     let mut snapshot = Snapshot::from(&card);
     snapshot.tool = Some(concat!("emmclab ", env!("CARGO_PKG_VERSION")).into());
-    let text = serde_json::to_string_pretty(&snapshot)? + "\n";
+    let text = printable_json(serde_json::to_string_pretty(&snapshot)?) + "\n";
     let path = args.save.output.as_deref().unwrap_or(Path::new("-"));
     #[cfg(feature = "html")]
     ensure!(

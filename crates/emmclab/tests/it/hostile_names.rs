@@ -5,6 +5,7 @@ use std::path::Path;
 
 use crate::support::cards::{emmc_cid, s0j56};
 use crate::support::{Run, emmclab, save, scratch, testdata};
+use emmc_units::is_unprintable;
 use serde_json::Value;
 
 /// Sets the terminal's title, colours the rest, ends a line, is a script, turns the direction of text.
@@ -13,7 +14,7 @@ const HOSTILE: &str =
 
 /// Whether a character may be in printed text.
 fn is_harmless(c: char) -> bool {
-    c == '\n' || !c.is_control() && !('\u{202a}'..='\u{202e}').contains(&c) && !('\u{2066}'..='\u{2069}').contains(&c)
+    c == '\n' || !is_unprintable(c)
 }
 
 #[track_caller]
@@ -49,8 +50,7 @@ fn tried(folder: &Path, source: &str) -> bool {
         harmless_text(&emmclab([verb, source]));
     }
     for args in [&["show", "--json"] as &[&str], &["study", "--json"], &["snapshot", "-o", "-"]] {
-        let run = emmclab(args.iter().chain(&[source]));
-        assert!(!run.stdout.contains('\x1b') && !run.stderr.contains('\x1b'), "{run:?}");
+        harmless_text(&emmclab(args.iter().chain(&[source])));
     }
     if show.code == 0 && cfg!(feature = "html") {
         harmless_text(&emmclab(["study", source, "-o", page.to_str().unwrap()]));

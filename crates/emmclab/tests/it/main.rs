@@ -32,6 +32,7 @@ mod copied_sys;
 mod exit_codes;
 #[cfg(all(feature = "bench", feature = "serve", feature = "pages"))]
 mod help;
+mod hostile_arguments;
 mod hostile_names;
 #[cfg(feature = "html")]
 mod html;

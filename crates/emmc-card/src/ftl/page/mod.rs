@@ -85,6 +85,9 @@ pub struct PageFtl {
     programmed_by: Instant,
     /// Since which epoch units are in memory only, because their program failed; `u64::MAX`: there are none.
     replacing: u64,
+    /// Units of a failed program that wait for a place in another block: they are in memory only, and no frontier has
+    /// them.
+    unplaced: Vec<u32>,
     /// Units that wait in memory and have no valid copy in flash.
     fresh: Vec<u32>,
     mapping_cache: Option<MappingCache>,
@@ -186,6 +189,7 @@ impl PageFtl {
             worn_out: false,
             programmed_by: Instant::START,
             replacing: u64::MAX,
+            unplaced: Vec::new(),
             fresh: Vec::new(),
             mapping_cache: None,
             trim_log: config.trim_frees.then(|| TrimLog::new(nand, &log_blocks, spec.units)),
@@ -229,6 +233,11 @@ impl PageFtl {
 
     fn state(&mut self, block: u32) -> &mut BlockState {
         &mut self.states[(block - self.first_block) as usize]
+    }
+
+    /// Whether the newest copy of a unit, mapped to `physical`, is not programmed yet.
+    fn is_in_memory(&self, unit: u32, physical: u32) -> bool {
+        self.waiting(physical).is_some() || self.unplaced.contains(&unit)
     }
 
     /// The frontier in whose memory a physical unit waits, and its slot there.

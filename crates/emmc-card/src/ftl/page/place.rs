@@ -179,7 +179,11 @@ impl PageFtl {
         // The units are in memory only: no block with their previous copies may be erased for them.
         let outer = self.replacing;
         self.replacing = outer.min(since);
+        // A failure meanwhile has units of its own.
+        let others = self.unplaced.len();
+        self.unplaced.extend(units.iter().rev().map(|&(unit, _)| unit));
         let done = self.place_again(nand, role, (block, since), &units, now);
+        self.unplaced.truncate(others);
         self.replacing = outer;
         done
     }
@@ -213,6 +217,8 @@ impl PageFtl {
             }
             let frontier = &mut self.frontiers[role];
             let physical = frontier.place(unit);
+            let placed = self.unplaced.pop();
+            debug_assert_eq!(placed, Some(unit));
             if self.keeps_data {
                 let slot = (physical - frontier.base - frontier.start) as usize;
                 frontier.slot_bytes(slot, unit_bytes).copy_from_slice(bytes);
@@ -372,11 +378,12 @@ impl PageFtl {
     #[inline]
     fn forget_fresh(&mut self) {
         if !self.fresh.is_empty() {
-            let (map, frontiers) = (&self.map, &self.frontiers);
-            self.fresh.retain(|&unit| {
-                let physical = map.lookup(unit);
-                physical != NO_UNIT && frontiers.iter().any(|frontier| frontier.waiting(physical).is_some())
+            let mut fresh = std::mem::take(&mut self.fresh);
+            fresh.retain(|&unit| {
+                let physical = self.map.lookup(unit);
+                physical != NO_UNIT && self.is_in_memory(unit, physical)
             });
+            self.fresh = fresh;
         }
     }
 }

@@ -105,6 +105,7 @@ impl PageFtl {
         self.failing.clear();
         self.in_progress = None;
         self.fresh.clear();
+        self.unplaced.clear();
         self.discards.clear();
         self.superseded.clear();
         self.held.clear();

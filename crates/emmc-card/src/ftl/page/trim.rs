@@ -130,7 +130,7 @@ impl PageFtl {
     /// Whether the flash holds a valid copy of a unit. A unit in memory may have an older copy there.
     pub(super) fn is_in_flash(&self, unit: u32) -> bool {
         let physical = self.map.lookup(unit);
-        physical != NO_UNIT && !(self.fresh.contains(&unit) && self.waiting(physical).is_some())
+        physical != NO_UNIT && !(self.fresh.contains(&unit) && self.is_in_memory(unit, physical))
     }
 
     /// Erases every block with obsolete data, after moving its valid data.

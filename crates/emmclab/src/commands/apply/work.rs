@@ -8,7 +8,7 @@ use emmc_analysis::plan::{CardIdentity, Ended, Event, Plan, Stand, Standing, car
 use emmc_linux::hold::{self, Point};
 use emmc_port::{CardData, CommandPort, Consent, Snapshot};
 use emmc_regs::ext_csd::reg;
-use emmc_units::Bytes;
+use emmc_units::{Bytes, printable_json};
 
 use super::{ApplyDocument, port_error};
 use crate::cli::ApplyArgs;
@@ -83,7 +83,7 @@ pub(super) fn save_snapshot(plan: &Plan, card: &CardData, args: &ApplyArgs) -> a
     }
     let mut snapshot = Snapshot::from(card);
     snapshot.tool = Some(concat!("emmclab ", env!("CARGO_PKG_VERSION")).into());
-    let text = serde_json::to_string_pretty(&snapshot)? + "\n";
+    let text = printable_json(serde_json::to_string_pretty(&snapshot)?) + "\n";
     let unsaved = |error: anyhow::Error| {
         let what = "without saved registers nothing is sent; name another file with --snapshot";
         Refused(format!("{error:#}: {what}"))

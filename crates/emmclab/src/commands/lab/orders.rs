@@ -8,6 +8,7 @@ use emmc_serve::control::{Control, Order};
 use emmc_serve::layer::{Faults, Stats};
 use emmc_serve::sdhci::HostFaults;
 use emmc_serve::served::Served;
+use emmc_units::printable_json;
 use serde_json::Value;
 
 use crate::cli::LabOrder;
@@ -49,7 +50,7 @@ impl Orders {
         let answer = self.control.execute(ctl::timed_order(&order.ctl).map_err(|error| error.to_string())?)?;
         let answer = Answer { card: self.card.clone(), answer };
         if order.json {
-            return serde_json::to_string_pretty(&answer).map_err(|error| error.to_string());
+            return serde_json::to_string_pretty(&answer).map(printable_json).map_err(|error| error.to_string());
         }
         let options = TextOptions { width: WIDTH, colour: false, unicode: false };
         Ok(text(&ctl::present(&answer), &options))

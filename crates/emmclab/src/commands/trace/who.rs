@@ -11,6 +11,7 @@ use anyhow::{Context, bail, ensure};
 use emmc_linux::paths::{Inode, Search, paths};
 use emmc_linux::tracefs::{FileSums, Recorded, Recorder};
 use emmc_trace::{Sums, Who, open, who};
+use emmc_units::printable_json;
 use serde::{Deserialize, Serialize};
 
 use super::{memory_file, recorded_in, wait_until};
@@ -118,7 +119,7 @@ fn light(args: &TraceWhoArgs, output: &mut Output) -> anyhow::Result<WhoDocument
         let mut part = document(found, "light", counter.event_ns(), cost);
         part.counted_by = Some(counter.name().into());
         if let Some((file, name)) = &mut log {
-            let line = serde_json::to_string(&part)? + "\n";
+            let line = printable_json(serde_json::to_string(&part)?) + "\n";
             file.write_all(line.as_bytes()).with_context(|| format!("{name}: cannot write"))?;
             if !output.is_json() && !is_over {
                 output.said(&said(&part))?;
