@@ -16,6 +16,8 @@ pub mod plan;
 pub mod registers;
 pub mod sample;
 pub mod study;
+pub mod trim;
+pub mod trust;
 
 pub use evidence::{Citation, Evidence};
 pub use finding::{Command, Finding, Severity};

@@ -35,12 +35,17 @@ pub mod paths;
 pub mod session;
 #[cfg(feature = "bench")]
 mod signature;
+mod stack;
 mod stdio;
+#[cfg(feature = "bench")]
+pub mod stored_file;
 mod sysfs;
 mod sysroot;
 #[cfg(feature = "trace")]
 pub mod tracefs;
 mod tree;
+#[cfg(feature = "bench")]
+pub mod trimming;
 #[cfg(feature = "bench")]
 pub mod usage;
 
@@ -54,5 +59,6 @@ pub use commit::LivePort;
 pub use ioctl::{terminal_columns, terminal_rows};
 pub use list::{CardList, ListedCard, list};
 pub use live_card::LiveCard;
+pub use stack::{disk_below, host_of, stack};
 pub use stdio::stdout_was_closed;
 pub use sysroot::SysRoot;

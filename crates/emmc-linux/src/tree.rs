@@ -66,6 +66,11 @@ impl Tree {
         self.boundary.as_deref().unwrap_or(Path::new("/")).join("etc").join(path)
     }
 
+    /// A path below the root folder; in a copy, below its folder.
+    pub(crate) fn root(&self, path: &str) -> PathBuf {
+        self.boundary.as_deref().unwrap_or(Path::new("/")).join(path)
+    }
+
     /// The text of an attribute without its last line feed.
     ///
     /// Errors: the file cannot be read, or is none, or lies outside a copied tree.

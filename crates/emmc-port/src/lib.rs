@@ -13,6 +13,7 @@ mod file_tree;
 mod merge;
 pub mod saved;
 mod snapshot;
+mod stack;
 
 pub use activity::{Activity, HostTotals, Machine};
 pub use block_target::{
@@ -28,3 +29,4 @@ pub use command_port::{Approved, CommandPort, Consent, NotAgreed, OtherSerial, P
 pub use error::{Place, SourceError};
 pub use file_tree::{FileNumber, FileOp, FilePlace, FileTree, FilesystemError, NewFilesystem, TreeWork};
 pub use snapshot::{SNAPSHOT_SCHEMA, Snapshot, SnapshotError, SnapshotReport};
+pub use stack::{Layer, LayerKind, MountedOn, Stack, TrimServices};

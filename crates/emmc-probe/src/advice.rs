@@ -1,6 +1,6 @@
 //! Lines for other tools that follow from what was found.
 
-use crate::result::{Advice, Bound, Findings};
+use crate::result::{Advice, Bound, Findings, Parameter, Value};
 
 const KIB: u64 = 1024;
 const MIB: u64 = 1 << 20;
@@ -8,6 +8,13 @@ const MIB: u64 = 1 << 20;
 const BLOCK: u64 = 4 * KIB;
 /// f2fs' segment. Unit: bytes.
 const SEGMENT: u64 = 2 * MIB;
+
+/// Lines that follow from sizes alone, by the names of their parameters. Unit: bytes; `open_units` is a count.
+pub fn layout_advice(units: &[(&str, u64)]) -> Vec<Advice> {
+    let parameter =
+        |&(name, value): &(&str, u64)| (name.to_owned(), Parameter::of(Value::Whole(value), "B", Vec::new()));
+    advice(&Findings { parameters: units.iter().map(parameter).collect(), ..Findings::default() })
+}
 
 /// What to do with the values that are there.
 pub(crate) fn advice(findings: &Findings) -> Vec<Advice> {

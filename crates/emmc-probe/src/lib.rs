@@ -29,6 +29,7 @@ mod units;
 mod volatile;
 mod written;
 
+pub use advice::layout_advice;
 pub use part::{Part, Settings};
 pub use probe::probe;
 pub use result::{Advice, Bound, Confidence, Declared, Evidence, Findings, Parameter, Spent, Value};

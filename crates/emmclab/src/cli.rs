@@ -26,6 +26,10 @@ mod serve;
 mod sim;
 #[cfg(feature = "trace")]
 mod trace;
+#[cfg(feature = "bench")]
+mod trim;
+#[cfg(feature = "bench")]
+mod trust;
 #[cfg(feature = "twin")]
 mod twin;
 #[cfg(feature = "twin")]
@@ -71,10 +75,16 @@ pub(crate) use sim::{
 pub(crate) use trace::{
     RecordingArgs, TraceAnalyseArgs, TraceCommand, TraceCompareArgs, TraceExportArgs, TraceRecordArgs, TraceWhoArgs,
 };
+#[cfg(feature = "bench")]
+pub(crate) use trim::{PlaceArgs, TrimAdviseArgs, TrimCommand, TrimRunArgs, TrimStatusArgs};
+#[cfg(feature = "bench")]
+pub(crate) use trust::TrustArgs;
 #[cfg(feature = "twin")]
 pub(crate) use twin::{HoldOutArg, TwinBaselineArgs, TwinCheckArgs, TwinCommand, TwinFitArgs, TwinKindArg};
 #[cfg(feature = "twin")]
-pub(crate) use what_if::{AdviseCommand, AdvisePartArgs, DiscardArg, FsArg, SimLifeArgs, SimWhatIfArgs, WorkloadArgs};
+pub(crate) use what_if::{
+    AdviseCommand, AdviseLayoutArgs, AdvisePartArgs, DiscardArg, FsArg, SimLifeArgs, SimWhatIfArgs, WorkloadArgs,
+};
 
 /// Identify an eMMC or SD card, report its configuration, wear and speed, and plan changes.
 #[derive(Debug, Parser)]
@@ -140,6 +150,13 @@ pub(crate) enum Command {
     #[cfg(feature = "trace")]
     #[command(subcommand)]
     Trace(TraceCommand),
+    /// Find out whether deleted data reaches the card, trim it, and keep it trimmed
+    #[cfg(feature = "bench")]
+    #[command(subcommand)]
+    Trim(TrimCommand),
+    /// Report what says that a card must go: registers, errors, the kernel's log, a probe, a test with a file
+    #[cfg(feature = "bench")]
+    Trust(TrustArgs),
     /// Make a virtual card that behaves like a measured one
     #[cfg(feature = "twin")]
     #[command(subcommand)]

@@ -67,6 +67,10 @@ fn main() -> ExitCode {
         Command::Import(args) => commands::compare::import(&args, &mut output),
         #[cfg(feature = "bench")]
         Command::Probe(args) => commands::probe::run(&args, &mut output),
+        #[cfg(feature = "bench")]
+        Command::Trim(command) => commands::trim::run(&command, &mut output),
+        #[cfg(feature = "bench")]
+        Command::Trust(args) => commands::trust::run(&args, &mut output),
         #[cfg(feature = "sim")]
         Command::Sim(command) => commands::sim::run(&command, &mut output),
         #[cfg(feature = "trace")]

@@ -11,7 +11,7 @@ use crate::guest::packages;
 use crate::guest::tree::Tree;
 
 /// The packages of the guest; xz-utils, zstd and kmod are used to build it.
-pub(crate) const PACKAGES: [&str; 16] = [
+pub(crate) const PACKAGES: [&str; 19] = [
     "linux-image-amd64",
     "busybox-static",
     "mmc-utils",
@@ -28,6 +28,9 @@ pub(crate) const PACKAGES: [&str; 16] = [
     "libc6",
     "xz-utils",
     "zstd",
+    "cryptsetup-bin",
+    "dmsetup",
+    "lvm2",
 ];
 
 /// Packages that not every mirror has.
@@ -87,13 +90,19 @@ const MODULES: [&str; 11] = [
     "f2fs",
 ];
 
+/// Programs and modules of scripts that contain [`MAPPER`]: in an archive of their own, because each boot unpacks the
+/// whole first file system.
+pub(crate) const MAPPER: &str = "cryptsetup";
+const MAPPER_PROGRAMS: [&str; 3] = ["usr/sbin/cryptsetup", "usr/sbin/dmsetup", "usr/sbin/lvm"];
+const MAPPER_MODULES: [&str; 6] = ["dm-mod", "dm-crypt", "algif_skcipher", "xts", "aesni-intel", "sha256-ssse3"];
+
 /// What must change when this builder changes.
 pub(crate) const RECIPE: &str = concat!(include_str!("image.rs"), include_str!("cpio.rs"));
 
-/// Writes the kernel and the first file system of the packages in `tree`.
-pub(crate) fn build(tree: &Tree, kernel: &Path, initramfs: &Path) -> anyhow::Result<()> {
+/// Writes the kernel, the first file system and the archive `mapper` of the packages in `tree`.
+pub(crate) fn build(tree: &Tree, dir: &Path) -> anyhow::Result<()> {
     let version = kernel_version(tree)?;
-    fs::write(kernel, uncompressed_kernel(tree, &version)?)?;
+    fs::write(dir.join("kernel"), uncompressed_kernel(tree, &version)?)?;
     let mut archive = Archive::default();
     for folder in ["dev", "proc", "sys", "tmp", "run", "mnt", "out", "root", "var/lock", "usr/share"] {
         archive.folder(folder);
@@ -106,9 +115,19 @@ pub(crate) fn build(tree: &Tree, kernel: &Path, initramfs: &Path) -> anyhow::Res
     archive.link("lib", "usr/lib");
     archive.link("lib64", "usr/lib64");
     busybox(tree, &mut archive)?;
-    programs(tree, &mut archive)?;
-    modules(tree, &version, &mut archive)?;
-    fs::write(initramfs, archive.finish()).with_context(|| initramfs.display().to_string())
+    programs(tree, &PROGRAMS, &mut archive)?;
+    archive.file("etc/mke2fs.conf", false, &fs::read(tree.path("etc/mke2fs.conf"))?);
+    modules(tree, &version, (&[], &MODULES), &mut archive)?;
+    let mut mapper = Archive::default();
+    mapper.folder("run/lvm");
+    mapper.folder("run/cryptsetup");
+    mapper.folder("etc/lvm");
+    programs(tree, &MAPPER_PROGRAMS, &mut mapper)?;
+    modules(tree, &version, (&MODULES, &MAPPER_MODULES), &mut mapper)?;
+    for (name, archive) in [("initramfs", archive), ("mapper", mapper)] {
+        fs::write(dir.join(name), archive.finish()).with_context(|| name.to_owned())?;
+    }
+    Ok(())
 }
 
 fn kernel_version(tree: &Tree) -> anyhow::Result<String> {
@@ -165,9 +184,9 @@ fn busybox(tree: &Tree, archive: &mut Archive) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn programs(tree: &Tree, archive: &mut Archive) -> anyhow::Result<()> {
+fn programs(tree: &Tree, names: &[&str], archive: &mut Archive) -> anyhow::Result<()> {
     let mut libraries = BTreeSet::new();
-    for program in PROGRAMS {
+    for &program in names {
         let path = tree.path(program);
         if !path.exists() {
             ensure!(program.contains("iozone"), "{program}: in none of the packages");
@@ -181,12 +200,11 @@ fn programs(tree: &Tree, archive: &mut Archive) -> anyhow::Result<()> {
         let folder = if name.starts_with("ld-linux") { "usr/lib64" } else { "usr/lib/x86_64-linux-gnu" };
         archive.file(&format!("{folder}/{name}"), true, &fs::read(&path)?);
     }
-    archive.file("etc/mke2fs.conf", false, &fs::read(tree.path("etc/mke2fs.conf"))?);
     Ok(())
 }
 
-/// The modules, unpacked, with all they need.
-fn modules(tree: &Tree, version: &str, archive: &mut Archive) -> anyhow::Result<()> {
+/// The modules, unpacked, with all they need: those of `new` and not of `known`, in the lists both.
+fn modules(tree: &Tree, version: &str, (known, new): (&[&str], &[&str]), archive: &mut Archive) -> anyhow::Result<()> {
     let lib = tree.path("lib");
     if fs::symlink_metadata(&lib).is_err() {
         std::os::unix::fs::symlink("usr/lib", &lib)?;
@@ -195,21 +213,29 @@ fn modules(tree: &Tree, version: &str, archive: &mut Archive) -> anyhow::Result<
     let folder = tree.path("usr/lib/modules").join(version);
     let listed = fs::read_to_string(folder.join("modules.dep"))?;
     let needs = dependencies(&listed);
-    let mut wanted: Vec<&str> = Vec::new();
-    for name in MODULES {
-        let is_it = |path: &&&str| module_name(path) == name.replace('-', "_");
-        wanted.push(needs.keys().find(is_it).with_context(|| format!("module {name}: not in the kernel's package"))?);
-    }
-    let mut taken = BTreeSet::new();
-    while let Some(path) = wanted.pop() {
-        if taken.insert(path) {
-            wanted.extend(needs.get(path).into_iter().flatten());
+    let with_needs = |names: &[&str]| {
+        let mut wanted: Vec<&str> = Vec::new();
+        for name in names {
+            let is_it = |path: &&&str| module_name(path) == name.replace('-', "_");
+            let found = needs.keys().find(is_it);
+            wanted.push(found.with_context(|| format!("module {name}: not in the kernel's package"))?);
         }
-    }
+        let mut taken = BTreeSet::new();
+        while let Some(path) = wanted.pop() {
+            if taken.insert(path) {
+                wanted.extend(needs.get(path).into_iter().flatten());
+            }
+        }
+        anyhow::Ok(taken)
+    };
+    let present = with_needs(known)?;
+    let taken: BTreeSet<&str> = present.union(&with_needs(new)?).copied().collect();
     let mut list = String::new();
     for path in &taken {
-        let unpacked = tree.output("usr/bin/xz", &[Path::new("-dc"), &folder.join(path)])?;
-        archive.file(&format!("usr/lib/modules/{version}/{}", plain(path)), false, &unpacked);
+        if !present.contains(path) {
+            let unpacked = tree.output("usr/bin/xz", &[Path::new("-dc"), &folder.join(path)])?;
+            archive.file(&format!("usr/lib/modules/{version}/{}", plain(path)), false, &unpacked);
+        }
         let needed: Vec<&str> = needs[path].iter().map(|path| plain(path)).collect();
         list += &format!("{}: {}\n", plain(path), needed.join(" "));
     }

@@ -15,6 +15,7 @@ use emmc_lab::folder::last_lines;
 use emmc_lab::guest::{INIT, LIBRARY, environment};
 
 use crate::guest::cpio::Archive;
+use crate::guest::image::MAPPER;
 use crate::guest::rig::Rig;
 
 /// The configuration of a machine.
@@ -283,7 +284,12 @@ fn with_script(setup: &Setup, to: &Path) -> anyhow::Result<()> {
         let program = fs::read(path).with_context(|| path.display().to_string())?;
         archive.file(&format!("guest/{name}"), true, &program);
     }
-    append(&setup.rig.initramfs, archive, to)
+    append(&setup.rig.initramfs, archive, to)?;
+    if setup.script.contains(MAPPER) {
+        let mapper = fs::read(&setup.rig.mapper).with_context(|| setup.rig.mapper.display().to_string())?;
+        File::options().append(true).open(to)?.write_all(&mapper)?;
+    }
+    Ok(())
 }
 
 /// A first file system followed by an archive.

@@ -22,6 +22,8 @@ use crate::metadata;
 pub(crate) struct Rig {
     pub(crate) kernel: PathBuf,
     pub(crate) initramfs: PathBuf,
+    /// The archive for scripts that use the device mapper.
+    pub(crate) mapper: PathBuf,
     pub(crate) qemu: Qemu,
 }
 
@@ -77,7 +79,7 @@ pub(crate) fn build(options: &BuildOptions) -> anyhow::Result<()> {
         println!("guest: building the image of {} packages", choice.files.len());
         let tree = Tree::new(&dir.join("tree"));
         apt.unpack(&choice, &tree.dir)?;
-        image::build(&tree, &dir.join("kernel"), &dir.join("initramfs"))?;
+        image::build(&tree, dir)?;
         fs::write(dir.join("packages"), choice.files.join("\n") + "\n")?;
         fs::write(dir.join("recipe"), digest(&[image::RECIPE]))?;
         fs::remove_dir_all(&tree.dir).context("the tree of packages")
@@ -171,7 +173,8 @@ pub(crate) fn ready() -> anyhow::Result<Rig> {
         (Err(_), Some(dir)) => Qemu::of_tree(Tree::new(&dir.join("tree"))),
         (Err(error), None) => return Err(error),
     };
-    Ok(Rig { kernel: image.join("kernel"), initramfs: image.join("initramfs"), qemu })
+    let [kernel, initramfs, mapper] = ["kernel", "initramfs", "mapper"].map(|name| image.join(name));
+    Ok(Rig { kernel, initramfs, mapper, qemu })
 }
 
 /// Where everything is kept.

@@ -1,4 +1,4 @@
-//! Discards: `BLKDISCARD` on a block device, a punched hole in a file.
+//! Discards: `BLKDISCARD` on a block device, a punched hole in a file, `FITRIM` on a filesystem; and where a file is.
 #![allow(unsafe_code)]
 #![warn(clippy::undocumented_unsafe_blocks)]
 
@@ -24,6 +24,104 @@ const BLKDISCARD: libc::Ioctl = if cfg!(any(
 } else {
     0x1277
 };
+
+/// `_IOWR('X', 121, struct fstrim_range)`: the same number on every architecture.
+///
+/// Source: Linux `include/uapi/linux/fs.h`.
+const FITRIM: libc::Ioctl = 0xc018_5879_u32 as libc::Ioctl;
+/// `_IOWR('f', 11, struct fiemap)`.
+///
+/// Source: Linux `include/uapi/linux/fiemap.h`.
+const FS_IOC_FIEMAP: libc::Ioctl = 0xc020_660b_u32 as libc::Ioctl;
+/// Extents that one call returns.
+const EXTENTS: usize = 64;
+/// `FIEMAP_FLAG_SYNC`.
+const FLAG_SYNC: u32 = 1;
+/// UNKNOWN, DELALLOC, ENCODED, DATA_ENCRYPTED, NOT_ALIGNED, DATA_INLINE, DATA_TAIL, UNWRITTEN: its bytes are not at
+/// its place, or not as they are read.
+const NOT_THERE: u32 = 0x0ffe;
+/// LAST.
+const LAST: u32 = 1;
+
+/// `struct fiemap` with its extents.
+#[repr(C)]
+struct Fiemap {
+    start: u64,
+    length: u64,
+    flags: u32,
+    mapped: u32,
+    count: u32,
+    reserved: u32,
+    extents: [FiemapExtent; EXTENTS],
+}
+
+/// `struct fiemap_extent`.
+#[repr(C)]
+#[derive(Clone, Copy, Default)]
+struct FiemapExtent {
+    logical: u64,
+    physical: u64,
+    length: u64,
+    reserved: [u64; 2],
+    flags: u32,
+    reserved_too: [u32; 3],
+}
+
+/// A part of a file on its device. Unit: bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Extent {
+    pub(crate) logical: u64,
+    pub(crate) physical: u64,
+    pub(crate) length: u64,
+}
+
+/// Trims the free space of a filesystem between two of its bytes; how much of it was discarded. Unit: bytes.
+///
+/// Errors: the kernel's; EOPNOTSUPP if the filesystem or the device below it does not discard.
+pub(crate) fn fitrim(point: &File, start: u64, length: u64) -> io::Result<u64> {
+    let mut range = [start, length, 0];
+    // SAFETY: the request reads and writes the three numbers of 64 bits of struct fstrim_range, which `range` holds.
+    let result = unsafe { libc::ioctl(point.as_raw_fd(), FITRIM, range.as_mut_ptr()) };
+    if result == -1 { Err(io::Error::last_os_error()) } else { Ok(range[1]) }
+}
+
+/// Where the content of a file is; `None` if that is not on a device as it is.
+///
+/// Errors: the kernel's.
+pub(crate) fn extents(file: &File) -> io::Result<Option<Vec<Extent>>> {
+    let mut all: Vec<Extent> = Vec::new();
+    loop {
+        let start = all.last().map_or(0, |last| last.logical.saturating_add(last.length));
+        let mut map = Fiemap {
+            start,
+            length: u64::MAX - start,
+            flags: FLAG_SYNC,
+            mapped: 0,
+            count: EXTENTS as u32,
+            reserved: 0,
+            extents: [FiemapExtent::default(); EXTENTS],
+        };
+        // SAFETY: the request reads struct fiemap and writes at most `count` extents behind it, and `map` has room for
+        // those.
+        let result = unsafe { libc::ioctl(file.as_raw_fd(), FS_IOC_FIEMAP, std::ptr::from_mut(&mut map)) };
+        if result == -1 {
+            return Err(io::Error::last_os_error());
+        }
+        let found = map.extents.iter().take(map.mapped as usize);
+        if found.clone().any(|extent| extent.flags & NOT_THERE != 0) {
+            return Ok(None);
+        }
+        let of = |extent: &FiemapExtent| Extent {
+            logical: extent.logical,
+            physical: extent.physical,
+            length: extent.length,
+        };
+        all.extend(found.clone().map(of));
+        if found.last().is_none_or(|extent| extent.flags & LAST != 0) {
+            return Ok(Some(all));
+        }
+    }
+}
 
 /// Discards a range.
 ///

@@ -9,7 +9,7 @@ mod calls;
 pub(crate) mod clock;
 mod crew;
 pub(crate) mod data;
-mod discard;
+pub(crate) mod discard;
 mod open;
 mod outcome;
 mod ranges;

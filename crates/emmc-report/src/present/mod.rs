@@ -34,6 +34,8 @@ mod trace_counts;
 mod trace_time;
 #[cfg(feature = "trace")]
 mod trace_who;
+mod trim;
+mod trust;
 mod vendor;
 #[cfg(feature = "twin")]
 mod what_if;
@@ -68,6 +70,8 @@ pub use trace_charts::trace_page;
 pub use trace_compare::trace_compared;
 #[cfg(feature = "trace")]
 pub use trace_who::{trace_live, trace_who};
+pub use trim::{trim_advice, trim_status};
+pub use trust::trust;
 pub use vendor::vendor_sections;
 #[cfg(feature = "twin")]
 pub use what_if::{what_if, with_what_if};

@@ -77,6 +77,24 @@ const EXAMPLES: &[Example] = &[
     ),
     example("plan set", "emmclab plan set /dev/mmcblk0 FW_CONFIG=1", "any setting; here: no firmware update any more"),
     #[cfg(feature = "bench")]
+    example(
+        "trim status",
+        "emmclab trim status /dev/mmcblk0",
+        "does deleted data reach the card, and if not, what stops it",
+    ),
+    #[cfg(feature = "bench")]
+    example("trim status", "emmclab trim status --test /data", "whether the card obeys, by a file of ours"),
+    #[cfg(feature = "bench")]
+    example("trust", "emmclab trust /dev/mmcblk0 --test /data", "what speaks against the card, with a test by a file"),
+    #[cfg(feature = "bench")]
+    example("trust", "dmesg | emmclab trust --registers ext_csd.hex --log -", "from saved registers and a log"),
+    #[cfg(feature = "twin")]
+    example("advise layout", "emmclab advise layout /dev/mmcblk0", "lines for sfdisk, genimage, wic and mkfs"),
+    #[cfg(feature = "bench")]
+    example("trim run", "emmclab trim run /data --measure", "trim it now, and what that brings"),
+    #[cfg(feature = "bench")]
+    example("trim advise", "emmclab trim advise /data --write", "show and write the timer that trims it weekly"),
+    #[cfg(feature = "bench")]
     example("apply", "emmclab apply --rehearse plan.json /dev/mmcblk0", "on a virtual card with the same registers"),
     #[cfg(feature = "bench")]
     example("apply", "emmclab apply plan.json /dev/mmcblk0", "for real; asks where it cannot be undone"),

@@ -59,6 +59,16 @@ pub(crate) enum DocumentName {
     References,
     #[cfg(feature = "bench")]
     Probe,
+    #[cfg(feature = "bench")]
+    Trim,
+    #[cfg(feature = "bench")]
+    TrimRun,
+    #[cfg(feature = "bench")]
+    TrimAdvise,
+    #[cfg(feature = "bench")]
+    Trust,
+    #[cfg(feature = "twin")]
+    AdviseLayout,
     #[cfg(feature = "twin")]
     TwinFit,
     #[cfg(feature = "twin")]

@@ -148,6 +148,21 @@ pub(crate) struct SimLifeArgs {
 pub(crate) enum AdviseCommand {
     /// Rank parts for a load: which fit, which lives longest, stalls least, is fastest
     Part(AdvisePartArgs),
+    /// Print lines for sfdisk, genimage, wic and mkfs that fit a card
+    Layout(AdviseLayoutArgs),
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct AdviseLayoutArgs {
+    /// The card's registers: a device, a saved file, or sim:PROFILE
+    #[arg(value_parser = super::known::source(), hide_possible_values = true, value_hint = ValueHint::AnyPath)]
+    #[arg(required_unless_present = "probe")]
+    pub(crate) source: Option<String>,
+    #[command(flatten)]
+    pub(crate) more: super::MoreArgs,
+    /// Output of `probe --json` for this card: measured units instead of stated ones
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) probe: Option<PathBuf>,
 }
 
 #[derive(Args, Debug)]

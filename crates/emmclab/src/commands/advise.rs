@@ -1,4 +1,6 @@
-//! `advise part`: shipped parts ranked for a load.
+//! `advise part`: shipped parts ranked for a load; `layout`: lines that fit a card.
+
+pub(crate) mod layout;
 
 use std::path::Path;
 use std::sync::Arc;
@@ -38,6 +40,7 @@ pub(crate) struct AdvisedPart {
 pub(crate) fn run(command: &AdviseCommand, output: &mut Output) -> CommandResult {
     match command {
         AdviseCommand::Part(args) => part(args, output),
+        AdviseCommand::Layout(args) => layout::run(args, output),
     }
 }
 

@@ -34,6 +34,10 @@ pub(crate) mod snapshot;
 pub(crate) mod study;
 #[cfg(feature = "trace")]
 pub(crate) mod trace;
+#[cfg(feature = "bench")]
+pub(crate) mod trim;
+#[cfg(feature = "bench")]
+pub(crate) mod trust;
 #[cfg(feature = "twin")]
 pub(crate) mod twin;
 #[cfg(feature = "twin")]

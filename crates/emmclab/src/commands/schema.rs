@@ -51,6 +51,16 @@ fn schema(document: DocumentName) -> Value {
         DocumentName::References => enveloped::<super::compare::ReferenceList>(super::compare::LIST_SCHEMA),
         #[cfg(feature = "bench")]
         DocumentName::Probe => enveloped::<super::probe::ProbeDocument>(super::probe::SCHEMA),
+        #[cfg(feature = "bench")]
+        DocumentName::Trim => enveloped::<emmc_analysis::trim::TrimStatus>(super::trim::SCHEMA),
+        #[cfg(feature = "bench")]
+        DocumentName::TrimRun => enveloped::<super::trim::TrimRun>(super::trim::RUN_SCHEMA),
+        #[cfg(feature = "bench")]
+        DocumentName::TrimAdvise => enveloped::<super::trim::TrimAdvised>(super::trim::ADVISE_SCHEMA),
+        #[cfg(feature = "bench")]
+        DocumentName::Trust => enveloped::<emmc_analysis::trust::Trust>(super::trust::SCHEMA),
+        #[cfg(feature = "twin")]
+        DocumentName::AdviseLayout => enveloped::<super::advise::layout::AdvisedLayout>(super::advise::layout::SCHEMA),
         #[cfg(feature = "twin")]
         DocumentName::TwinFit => enveloped::<emmc_twin::Twin>(super::twin::FIT_SCHEMA),
         #[cfg(feature = "twin")]

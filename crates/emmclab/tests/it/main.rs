@@ -67,6 +67,10 @@ mod trace_export;
 #[cfg(feature = "trace")]
 mod trace_who;
 mod transcripts;
+#[cfg(feature = "bench")]
+mod trim;
+#[cfg(feature = "bench")]
+mod trust;
 #[cfg(feature = "twin")]
 mod twin;
 #[cfg(feature = "sim")]

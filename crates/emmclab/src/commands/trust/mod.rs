@@ -1,0 +1,177 @@
+//! `trust`: what says that a card must go.
+//!
+//! Reads registers, sysfs, the kernel's log and saved results. Writes only a file of its own, and only if asked.
+
+use std::io::Read;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+
+use anyhow::{Context, ensure};
+use emmc_analysis::Severity;
+use emmc_analysis::trust::{FileTest, ProbedFacts, Trust, Witnesses, trust};
+use emmc_linux::stored_file;
+use serde_json::Value;
+
+use super::trim::{Place, saved_probe};
+use crate::CommandResult;
+use crate::cli::TrustArgs;
+use crate::exit::Exit;
+use crate::output::Output;
+
+pub(crate) const SCHEMA: &str = "emmclab.trust/1";
+
+/// A log is read up to this size. Unit: bytes.
+const LOG_BYTES_MAX: u64 = 64 << 20;
+const BLOCK_BYTES: u64 = 4096;
+
+pub(crate) fn run(args: &TrustArgs, output: &mut Output) -> CommandResult {
+    let sysroot = args.place.tree.sysroot.as_deref();
+    // A saved file of registers needs no card.
+    let place = match (&args.place.place, &args.registers) {
+        (None, Some(_)) => None,
+        (named, _) => Some(Place::of(named.as_deref(), sysroot)?),
+    };
+    let card = match (&place, &args.registers) {
+        (Some(place), registers) => place.card(registers.as_deref(), output)?,
+        (None, Some(file)) => Some(crate::source::open_one(file, None)?),
+        (None, None) => None,
+    };
+    let activity = place.as_ref().map(|place| emmc_linux::activity(&place.disk, sysroot)).transpose()?;
+    let names = place.as_ref().map(|place| names(place, sysroot)).unwrap_or_default();
+    let log = log(args, sysroot, output)?;
+    let probed = args.probe.as_deref().map(probed).transpose()?;
+    let samples = args.history.as_deref().map(samples).transpose()?.unwrap_or_default();
+    let test = tested(args)?;
+    let found = trust(&Witnesses {
+        card: card.as_ref(),
+        activity: activity.as_ref(),
+        log: log.as_deref(),
+        names: &names,
+        probed: probed.as_ref(),
+        samples: &samples,
+        test: test.as_ref(),
+    });
+    let of = place.map_or_else(|| args.registers.clone().unwrap_or_default(), |place| place.disk);
+    output.print(SCHEMA, &found, |found: &Trust| emmc_report::present::trust(&of, found))?;
+    Ok(match found.severity {
+        Severity::Critical | Severity::Warning => Exit::Findings,
+        _ => Exit::Good,
+    })
+}
+
+/// `mmcblk0`, and its host `mmc0`.
+fn names(place: &Place, sysroot: Option<&Path>) -> Vec<String> {
+    let host = emmc_linux::host_of(&place.disk, sysroot);
+    std::iter::once(place.disk.clone()).chain(host).collect()
+}
+
+fn log(args: &TrustArgs, sysroot: Option<&Path>, output: &Output) -> anyhow::Result<Option<String>> {
+    let mut bytes = Vec::new();
+    match &args.log {
+        Some(path) if path == Path::new("-") => {
+            std::io::stdin().lock().take(LOG_BYTES_MAX).read_to_end(&mut bytes).context("standard input")?;
+        }
+        Some(path) => bytes = crate::input::read(path, LOG_BYTES_MAX)?,
+        None if sysroot.is_none() => match kernel_log() {
+            Ok(found) => bytes = found,
+            Err(error) => {
+                output.error(&format!("/dev/kmsg: {error}; the kernel's log is not judged (--log FILE gives it)"));
+                return Ok(None);
+            }
+        },
+        None => return Ok(None),
+    }
+    Ok(Some(String::from_utf8_lossy(&bytes).into_owned()))
+}
+
+/// The messages that the kernel still has, a line each.
+///
+/// Source: Linux `Documentation/ABI/testing/dev-kmsg`: one record a read; EPIPE: one was overwritten; EAGAIN: the end.
+fn kernel_log() -> std::io::Result<Vec<u8>> {
+    let flags = rustix::fs::OFlags::NONBLOCK.bits() as i32;
+    let mut device = std::fs::OpenOptions::new().read(true).custom_flags(flags).open("/dev/kmsg")?;
+    let (mut all, mut record) = (Vec::new(), vec![0; 8192]);
+    while (all.len() as u64) < LOG_BYTES_MAX {
+        match device.read(&mut record) {
+            Ok(0) => break,
+            Ok(length) => {
+                // PREFIX;TEXT, then lines of keys that begin with a blank.
+                let line = record[..length].split(|byte| *byte == b'\n').next().unwrap_or_default();
+                let text = line.iter().position(|byte| *byte == b';').map_or(line, |at| &line[at + 1..]);
+                all.extend_from_slice(text);
+                all.push(b'\n');
+            }
+            Err(error) if error.raw_os_error() == Some(libc::EPIPE) => {}
+            Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => break,
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(all)
+}
+
+fn probed(path: &Path) -> anyhow::Result<ProbedFacts> {
+    let parameters = saved_probe(path)?;
+    let seen = |found: &emmc_probe::Parameter| {
+        let texts: Vec<String> = found.evidence.iter().map(|evidence| evidence.seen.clone()).collect();
+        texts.join("; ")
+    };
+    let capacity = parameters.get("capacity").and_then(|found| {
+        let agrees: Vec<bool> = found.declared.iter().filter_map(|declared| declared.agrees).collect();
+        (!agrees.is_empty()).then(|| (agrees.iter().all(|agrees| *agrees), seen(found)))
+    });
+    let discards = parameters.get("discard").and_then(|found| match &found.value {
+        Some(emmc_probe::Value::Kind(kind)) => Some((kind != "ignored", seen(found))),
+        _ => None,
+    });
+    let name = path.display();
+    ensure!(capacity.is_some() || discards.is_some(), "{name}: has no finding about capacity or discards");
+    Ok(ProbedFacts { capacity_is_there: capacity, discards })
+}
+
+/// The lines of `emmclab.sample/1`.
+fn samples(path: &Path) -> anyhow::Result<Vec<Value>> {
+    let bytes = crate::input::read(path, LOG_BYTES_MAX)?;
+    let text = String::from_utf8_lossy(&bytes);
+    let lines = text.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+    let samples: Vec<Value> = lines.filter(|line| line["schema"] == "emmclab.sample/1").collect();
+    ensure!(!samples.is_empty(), "{}: no line of emmclab.sample/1 (`monitor --append`)", path.display());
+    let cards: std::collections::BTreeSet<String> =
+        samples.iter().map(|sample| sample["card"]["cid_hash"].to_string()).collect();
+    ensure!(cards.len() == 1, "{}: samples of {} cards; expected those of one", path.display(), cards.len());
+    Ok(samples)
+}
+
+fn tested(args: &TrustArgs) -> anyhow::Result<Option<FileTest>> {
+    let blocks = args.test_size.0 / BLOCK_BYTES;
+    ensure!((1..=1 << 20).contains(&blocks), "--test-size: expected 4 KiB to 4 GiB");
+    let seed = std::process::id().into();
+    if let Some(path) = &args.verify {
+        return compared(path, true).map(Some);
+    }
+    if let Some(path) = &args.keep {
+        let name = path.display();
+        stored_file::store(path, blocks, seed).with_context(|| format!("{name}: writing"))?;
+        return compared(path, false).map(Some);
+    }
+    let Some(folder) = &args.test else { return Ok(None) };
+    let name = folder.display();
+    let room = emmc_linux::bench_context::available_bytes(folder).with_context(|| name.to_string())?;
+    ensure!(room / 2 > args.test_size.0, "{name}: {room} bytes are free; the test needs twice its file");
+    let stop = std::sync::Arc::new(std::sync::atomic::AtomicBool::new(false));
+    crate::signals::stop_by_signal(&stop)?;
+    let path = folder.join(format!(".emmclab-trust-{}", std::process::id()));
+    let written = stored_file::store(&path, blocks, seed).with_context(|| format!("{name}: writing"));
+    let found = written.and_then(|()| compared(&path, false));
+    // What could not be written whole is of no use either.
+    let removed = std::fs::remove_file(&path);
+    let found = found?;
+    removed.with_context(|| format!("{}: removing it", path.display()))?;
+    Ok(Some(found))
+}
+
+fn compared(path: &Path, is_later: bool) -> anyhow::Result<FileTest> {
+    let name = path.display();
+    let found = stored_file::compare(path).with_context(|| format!("{name}: reading it back"))?;
+    let stored_file::StoredBlocks { blocks, wrong, unreadable, elsewhere } = found;
+    Ok(FileTest { file: name.to_string(), blocks, wrong, unreadable, elsewhere, is_later })
+}

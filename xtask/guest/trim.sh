@@ -1,0 +1,81 @@
+# ext4 on LVM on dm-crypt on the card, which was full and never trimmed: emmclab names the layer that stops discards;
+# opened, the card's map shrinks and its speed returns. On a card that ignores discards emmclab says so.
+# trial: --profile tight.toml --age aged.json --controller no-cqe --clock virtual
+# trial: --profile deaf.toml --age aged.json --controller no-cqe --clock virtual
+. /guest/library.sh
+wait_card
+card=/dev/mmcblk0
+export DM_DISABLE_UDEV=1
+for module in dm-mod dm-crypt xts algif_skcipher; do
+    modprobe $module || fail "modprobe $module"
+done
+
+# Runs it; its exit code is the first argument, or the script ends. What it said is in /tmp/said.
+emmclab() {
+    wanted=$1
+    shift
+    /guest/emmclab "$@" >/tmp/said 2>/tmp/complained </dev/null
+    status=$?
+    [ $status = "$wanted" ] || { cat /tmp/said /tmp/complained; fail "emmclab $*: exit code $status, expected $wanted"; }
+}
+
+says() {
+    grep -q -F -- "$1" /tmp/said || { cat /tmp/said; fail "emmclab does not say \"$1\""; }
+    echo "ok: emmclab says \"$1\""
+}
+
+# A write of 4 KiB at random in a file of 16 MiB: sets write_us.
+measure() {
+    write_us=$(fio_us write --filename=/mnt/measured --size=16m --rw=randwrite --bs=4k --io_size=1m --randseed="$1")
+    echo "$2: 4 KiB written in $write_us us"
+}
+
+printf secret >/tmp/key
+cryptsetup luksFormat --batch-mode --type luks2 --pbkdf pbkdf2 --pbkdf-force-iterations 1000 $card /tmp/key || fail luksFormat
+cryptsetup open --key-file /tmp/key $card secret || fail open
+lvm pvcreate -q /dev/mapper/secret >/tmp/lvm 2>&1 && lvm vgcreate -q vg /dev/mapper/secret >>/tmp/lvm 2>&1 &&
+    lvm lvcreate -q -W n -y -l 100%FREE -n data vg >>/tmp/lvm 2>&1 || { cat /tmp/lvm; fail LVM; }
+mkfs.ext4 -q -F -m 0 -E nodiscard,lazy_itable_init=0,lazy_journal_init=0 /dev/mapper/vg-data || fail mkfs.ext4
+mount -t ext4 -o nodiscard /dev/mapper/vg-data /mnt || fail mount
+fio --name=lay --filename=/mnt/measured --size=16m --rw=write --bs=16k --direct=1 --minimal >/dev/null || fail 'laying out'
+sync
+measure 1 'never trimmed'
+aged_us=$write_us
+
+# The layer is named, whichever of the places is given, and a trim says what to ask.
+for place in $card /mnt /dev/vg/data; do
+    emmclab 1 trim status $place
+    says 'dm-0 (secret, dm-crypt) stops the discards of /mnt'
+done
+says 'cryptsetup refresh --allow-discards --persistent secret'
+emmclab 2 trim run /mnt
+grep -q 'its discards do not reach the card' /tmp/complained || { cat /tmp/complained; fail 'trim run says nothing of the layer'; }
+expect 'trimmed units before' "$(state_number trimmed_units)" 0
+
+# As it advised.
+cryptsetup refresh --allow-discards --persistent --key-file /tmp/key secret || fail refresh
+emmclab 1 trim status $card
+says 'Nobody trims /mnt'
+emmclab 1 trim status $card --json
+grep -q '"reaches": true' /tmp/said || { cat /tmp/said; fail 'discards do not reach the card'; }
+if [ "$(attribute name)" = ELDEAF ]; then
+    emmclab 1 trim status /mnt --test /mnt --test-size 4MiB
+    says 'The card accepts discards and ignores them'
+    emmclab 0 trim run /mnt
+    expect 'trimmed units after' "$(state_number trimmed_units)" 0
+    exit 0
+fi
+emmclab 0 trim run /mnt
+cat /tmp/said
+trimmed=$(state_number trimmed_units)
+# 128 MiB with 16 MiB in use.
+holds 'the card has lost most of its map' "$trimmed > 20000"
+measure 2 trimmed
+holds 'the speed is back' "$aged_us > 3 * $write_us"
+emmclab 1 trim status /mnt --test /mnt --test-size 4MiB
+says 'The card obeys: discarded data is gone'
+mount -o remount,discard /mnt || fail remount
+emmclab 0 trim status $card
+says 'Discards of /mnt reach the card as DISCARD'
+umount /mnt || fail umount
+e2fsck -f -n /dev/mapper/vg-data >/tmp/checked 2>&1 || { cat /tmp/checked; fail 'the file system is not clean'; }
