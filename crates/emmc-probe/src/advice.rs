@@ -38,11 +38,10 @@ pub(crate) fn advice(findings: &Findings) -> Vec<Advice> {
     if let Some(bytes) = stripe {
         let page = whole("page").filter(|page| bytes % page == 0 && page % BLOCK == 0).unwrap_or(bytes);
         let line = format!("mkfs.ext4 -E stride={},stripe_width={} DEVICE", page / BLOCK, bytes / BLOCK);
-        let slow = match whole("write_unit") {
-            Some(unit) => format!(", and durable writes below {} are slow", label(unit)),
-            None => String::new(),
-        };
-        add("mkfs.ext4", line, format!("a page is {}{slow}", label(page)));
+        let known = whole("page").map(|_| format!("a page is {}", label(page)));
+        let slow = whole("write_unit").map(|unit| format!("durable writes below {} are slow", label(unit)));
+        let why: Vec<String> = known.into_iter().chain(slow).collect();
+        add("mkfs.ext4", line, why.join(", and "));
     }
     if let Some(open) = findings.parameters.get("open_units") {
         let count = open.value.as_ref().and_then(|value| value.whole());

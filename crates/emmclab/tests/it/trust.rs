@@ -78,8 +78,9 @@ fn a_file_shows_what_was_lost_and_is_removed() {
     let folder = scratch("trust_file");
     let (registers, kept) = (healthy(), folder.join("kept"));
     let (place, kept) = (folder.to_str().unwrap(), kept.to_str().unwrap());
+    let log = save(&scratch("trust_file_log"), "log", "");
     let test = |words: &[&str]| {
-        let args = ["trust", "--registers", &registers, "--log", "/dev/null", "--test-size", "1MiB", "--json"];
+        let args = ["trust", "--registers", &registers, "--log", &log, "--test-size", "1MiB", "--json"];
         emmclab(args.iter().chain(words))
     };
     let found = test(&["--test", place]).exits(0).json();
@@ -105,7 +106,8 @@ fn a_file_shows_what_was_lost_and_is_removed() {
 #[test]
 fn a_disk_that_is_no_card_is_judged_without_registers() {
     let Some(device) = Loop::new("trust_loop", 16 << 20) else { return };
-    let found = emmclab(["trust", &device.path, "--log", "/dev/null", "--json"]).exits(0).json();
+    let log = save(&scratch("trust_loop_log"), "log", "");
+    let found = emmclab(["trust", &device.path, "--log", &log, "--json"]).exits(0).json();
     assert_eq!(found["witnesses"], serde_json::json!(["mounts", "the kernel's log"]));
 }
 

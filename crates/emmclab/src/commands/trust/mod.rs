@@ -72,7 +72,8 @@ fn log(args: &TrustArgs, sysroot: Option<&Path>, output: &Output) -> anyhow::Res
             std::io::stdin().lock().take(LOG_BYTES_MAX).read_to_end(&mut bytes).context("standard input")?;
         }
         Some(path) => bytes = crate::input::read(path, LOG_BYTES_MAX)?,
-        None if sysroot.is_none() => match kernel_log() {
+        // Saved registers may be of another machine.
+        None if sysroot.is_none() && args.registers.is_none() => match kernel_log() {
             Ok(found) => bytes = found,
             Err(error) => {
                 output.error(&format!("/dev/kmsg: {error}; the kernel's log is not judged (--log FILE gives it)"));
