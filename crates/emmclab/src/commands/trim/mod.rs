@@ -15,9 +15,11 @@ use crate::cli::{TrimCommand, TrimStatusArgs};
 use crate::exit::Exit;
 use crate::output::Output;
 
+#[cfg(feature = "schema")]
 pub(crate) use advise::{ADVISE_SCHEMA, TrimAdvised};
 pub(crate) use evidence::saved_probe;
 pub(crate) use place::Place;
+#[cfg(feature = "schema")]
 pub(crate) use run::{RUN_SCHEMA, TrimRun};
 
 pub(crate) const SCHEMA: &str = "emmclab.trim/1";
