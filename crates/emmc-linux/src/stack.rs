@@ -281,8 +281,8 @@ fn cron(tree: &Tree) -> Vec<String> {
 /// Source: lvm.conf(5), `devices/issue_discards`.
 fn issue_discards(text: &str) -> Option<bool> {
     let lines = text.lines().map(str::trim).filter(|line| !line.starts_with('#'));
-    let values = lines.filter_map(|line| line.split_once('=')).filter(|(key, _)| key.trim() == "issue_discards");
-    values.last().map(|(_, value)| value.trim() == "1")
+    let mut values = lines.filter_map(|line| line.split_once('=')).filter(|(key, _)| key.trim() == "issue_discards");
+    values.next_back().map(|(_, value)| value.trim() == "1")
 }
 
 #[cfg(test)]

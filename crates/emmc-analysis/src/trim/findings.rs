@@ -145,7 +145,7 @@ fn passes(finding: Finding, layer: &Layer) -> Finding {
             )
         }
         LayerKind::Raid => finding
-            .command(format!("cat /sys/module/raid456/parameters/devices_handle_discard_safely"), "for RAID 4, 5 and 6")
+            .command("cat /sys/module/raid456/parameters/devices_handle_discard_safely", "for RAID 4, 5 and 6")
             .advice("RAID 0, 1 and 10 pass discards on if all members do"),
         LayerKind::Loop => finding
             .command(format!("losetup --list --output NAME,BACK-FILE,RO /dev/{}", layer.name), "what is behind it")

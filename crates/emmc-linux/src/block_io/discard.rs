@@ -117,7 +117,7 @@ pub(crate) fn extents(file: &File) -> io::Result<Option<Vec<Extent>>> {
             length: extent.length,
         };
         all.extend(found.clone().map(of));
-        if found.last().is_none_or(|extent| extent.flags & LAST != 0) {
+        if found.clone().next_back().is_none_or(|extent| extent.flags & LAST != 0) {
             return Ok(Some(all));
         }
     }
