@@ -23,7 +23,7 @@ const FIRST: usize = 60;
 /// Simulations from the best start, with each size of the log, then of pages.
 const OTHERS: usize = 45;
 /// The same for a start with slopes of its own.
-const OTHERS_ANEW: usize = 65;
+const OTHERS_AGAIN: usize = 65;
 /// Simulations from the best of them: slopes, steps and scans of its surroundings.
 const LAST: usize = 320;
 /// Simulations from each start of a card that maps allocation units.
@@ -134,7 +134,7 @@ fn search_pages(kind: CardKind, measured: &Measured, with: &Given<'_>) -> Option
         LOGS_MIB.into_iter().map(|mib| training.improve(&part.clone().with_log(mib), file_bytes, (OTHERS, slopes)));
     let with_log = best(logs)?;
     let part = &with_log.part;
-    let bound_by_flash = training.improve(&part.clone().bound_by_flash(), file_bytes, (OTHERS_ANEW, None));
+    let bound_by_flash = training.improve(&part.clone().bound_by_flash(), file_bytes, (OTHERS_AGAIN, None));
     let others = PAGES_KIB[1..].iter().map(|kib| part.clone().with_pages(*kib));
     let others = others.chain([part.clone().merging_each_write()]);
     let slopes = Some(&with_log.minimum.jacobian);

@@ -12,20 +12,16 @@
 //! and calls [`TrimLog::settle`] when its map is complete, before any erase, program or reply. Absent on purpose:
 //! discards, which may be forgotten; batching, since a trim that is acknowledged must hold.
 
+mod record;
 #[cfg(test)]
 mod tests;
 
 use emmc_units::Instant;
 
+use record::{Record, generation, header, kept_per_page, kept_record, parse, taken_over};
+
 use super::FtlError;
 use crate::nand::{BlockHealth, Nand, NandError, PageScan};
-
-/// Bytes of a record beside its bitmap; they go to the spare area.
-const HEADER_BYTES: usize = 28;
-/// A trim that is taken over from an earlier block: first, count, sequence number.
-const KEPT_BYTES: usize = 16;
-/// In place of the index of a checkpoint's page: a page of such trims.
-const KEPT: u32 = u32::MAX - 1;
 
 /// A durable log of trims.
 #[derive(Clone, Debug)]
@@ -59,24 +55,6 @@ pub struct Replay {
     pub trims: Vec<Trimmed>,
     /// When it was read.
     pub done: Instant,
-}
-
-/// A page of the log.
-enum Record<'a> {
-    Checkpoint {
-        index: u32,
-        bits: &'a [u8],
-    },
-    /// With its own sequence number where it was taken over from an earlier block, else 0.
-    Trim {
-        first: u32,
-        count: u32,
-        order: u64,
-    },
-    /// Trims taken over from an earlier block.
-    Kept {
-        entries: &'a [u8],
-    },
 }
 
 impl TrimLog {
@@ -320,7 +298,7 @@ impl TrimLog {
     fn generation_of(&self, nand: &Nand, block: u32) -> Option<u64> {
         let good = nand.block(block).health == BlockHealth::Good;
         let mut records = (0..nand.block(block).next_page).filter_map(|page| nand.record(block, page));
-        good.then(|| records.next().map(|record| u64::from_le_bytes(array(record, 0)))).flatten()
+        good.then(|| records.next().map(generation)).flatten()
     }
 
     /// Whether a block is complete: its checkpoint is readable, and a later page was started, so it stays readable.
@@ -328,7 +306,7 @@ impl TrimLog {
         if generation == 1 {
             return true;
         }
-        let Some(kept) = nand.record(block, 0).map(|record| u32::from_le_bytes(array(record, 12))) else {
+        let Some(kept) = nand.record(block, 0).map(taken_over) else {
             return false;
         };
         let pages = checkpoint_pages(nand.geometry().page_bytes(), self.units).saturating_add(kept);
@@ -345,7 +323,7 @@ impl TrimLog {
                 Record::Trim { count: 0, .. } => {}
                 Record::Trim { first, count, order: 0 } => trims.push(Trimmed { first, count, order }),
                 Record::Trim { first, count, order } => trims.push(Trimmed { first, count, order }),
-                Record::Kept { entries } => trims.extend(entries.chunks_exact(KEPT_BYTES).map(kept_trim)),
+                Record::Kept { entries } => trims.extend(record::kept_trims(entries)),
                 Record::Checkpoint { index, bits } => {
                     let first = index * nand.geometry().page_bytes() * 8;
                     let order = checkpoint_order.unwrap_or(order);
@@ -358,53 +336,6 @@ impl TrimLog {
 
 fn checkpoint_pages(page_bytes: u32, units: u32) -> u32 {
     units.div_ceil(8).div_ceil(page_bytes)
-}
-
-/// In the first page of a checkpoint `first` is the number of pages with trims that are taken over after it.
-fn header(generation: u64, index: u32, first: u32, count: u32, order: u64) -> [u8; HEADER_BYTES] {
-    let mut bytes = [0; HEADER_BYTES];
-    bytes[..8].copy_from_slice(&generation.to_le_bytes());
-    for (at, word) in [(8, index), (12, first), (16, count)] {
-        bytes[at..at + 4].copy_from_slice(&word.to_le_bytes());
-    }
-    bytes[20..].copy_from_slice(&order.to_le_bytes());
-    bytes
-}
-
-fn parse(record: &[u8]) -> Record<'_> {
-    let word = |at: usize| u32::from_le_bytes(array(record, at));
-    match word(8) {
-        KEPT => Record::Kept { entries: &record[HEADER_BYTES..] },
-        u32::MAX => Record::Trim { first: word(12), count: word(16), order: u64::from_le_bytes(array(record, 20)) },
-        index => Record::Checkpoint { index, bits: &record[HEADER_BYTES..] },
-    }
-}
-
-/// How many trims that are taken over a page holds.
-fn kept_per_page(page_bytes: u32) -> usize {
-    (page_bytes as usize / KEPT_BYTES).max(1)
-}
-
-fn kept_record(generation: u64, trims: &[Trimmed]) -> Vec<u8> {
-    let mut record = header(generation, KEPT, trims.len() as u32, 0, 0).to_vec();
-    for trim in trims {
-        record.extend(trim.first.to_le_bytes());
-        record.extend(trim.count.to_le_bytes());
-        record.extend(trim.order.to_le_bytes());
-    }
-    record
-}
-
-/// Shape: [`KEPT_BYTES`] bytes.
-fn kept_trim(entry: &[u8]) -> Trimmed {
-    let word = |at: usize| u32::from_le_bytes(array(entry, at));
-    Trimmed { first: word(0), count: word(4), order: u64::from_le_bytes(array(entry, 8)) }
-}
-
-fn array<const N: usize>(record: &[u8], at: usize) -> [u8; N] {
-    let mut bytes = [0; N];
-    bytes.copy_from_slice(&record[at..at + N]);
-    bytes
 }
 
 /// A set bit for every unit that is not in flash.

@@ -25,7 +25,9 @@ fn verbs() -> Vec<Verb> {
         let is_end = |c: char| !(c.is_ascii_alphanumeric() || c == '-');
         let option = |text: &str| format!("--{}", text.split(is_end).next().unwrap_or_default());
         let mut options: BTreeSet<String> = page.split("\\fB--").skip(1).map(option).collect();
-        ["--help", "--version", "--color"].iter().for_each(|name| drop(options.remove(*name)));
+        ["--help", "--version", "--color"].iter().for_each(|name| {
+            options.remove(*name);
+        });
         Verb { words, options }
     };
     names_in(&folder).into_iter().map(verb).collect()
