@@ -8,7 +8,7 @@ mod findings;
 mod kernel;
 mod lines;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 use emmc_port::{CardData, Layer, LayerKind, Stack};
 use serde::Serialize;

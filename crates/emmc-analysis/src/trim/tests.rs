@@ -159,3 +159,75 @@ fn advice_fits_the_system_and_quotes_names() {
     let done = trim_status(None, self::stack(1 << 30, 1 << 30, "rw,discard"), None, None);
     assert!(trim_advice(&done, true, true).what.starts_with("Nothing to do"));
 }
+
+/// An open way to the card, with one thing changed.
+fn findings_of(change: impl FnOnce(&mut Stack)) -> Vec<Finding> {
+    let mut stack = stack(1 << 30, 1 << 30, "rw,discard");
+    change(&mut stack);
+    trim_status(Some(&card(8, 0x15)), stack, None, None).findings
+}
+
+fn findings_of_card(card: &CardData) -> Vec<Finding> {
+    trim_status(Some(card), stack(1 << 30, 1 << 30, "rw,discard"), None, None).findings
+}
+
+fn tested(obeys: Option<bool>) -> Vec<Finding> {
+    let obedience = Obedience { obeys, tested: "probe".into(), seen: "x".into() };
+    trim_status(None, stack(1 << 30, 1 << 30, "rw,discard"), Some(obedience), None).findings
+}
+
+/// Each finding, with the fault and without it.
+pub(crate) const CASES: [(&str, fn(bool) -> Vec<Finding>); 16] = [
+    ("trim-blocked", |fault| {
+        trim_status(None, stack(if fault { 0 } else { 1 << 30 }, 1 << 30, "rw"), None, None).findings
+    }),
+    ("trim-by-erase", |fault| findings_of_card(&card(5, if fault { 0x01 } else { 0x10 }))),
+    ("trim-crypttab", |fault| {
+        findings_of(|stack| {
+            let names = || ["secret".to_owned()].into_iter().collect();
+            (stack.services.crypttab, stack.services.crypttab_discard) = (names(), names());
+            stack.layers[2].discard_max_bytes = Some(if fault { 0 } else { 1 << 30 });
+        })
+    }),
+    ("trim-filesystem", |fault| {
+        findings_of(|stack| {
+            let mounted = stack.layers[3].mounted.as_mut().unwrap();
+            mounted.fstype = if fault { "ext2" } else { "f2fs" }.into();
+        })
+    }),
+    ("trim-good", |is_open| {
+        findings_of(|stack| stack.layers[0].discard_max_bytes = Some(if is_open { 1 << 30 } else { 0 }))
+    }),
+    ("trim-host-off", |fault| {
+        findings_of(|stack| stack.layers[0].discard_max_bytes = Some(if fault { 0 } else { 1 << 30 }))
+    }),
+    ("trim-ignored", |fault| tested(Some(!fault))),
+    ("trim-obeyed", |obeys| tested(Some(obeys))),
+    ("trim-untold", |fault| tested(if fault { None } else { Some(true) })),
+    ("trim-known-bad", |fault| findings_of_card(&named_part(if fault { 0x70 } else { 0x15 }, 0, "V10008"))),
+    ("trim-lvm", |fault| findings_of(|stack| stack.services.lvm_issue_discards = Some(!fault))),
+    ("trim-no-command", |fault| findings_of_card(&CardData { csd: fault.then_some([0; 16]), ..card(8, 0x15) })),
+    ("trim-nobody", |fault| {
+        trim_status(None, stack(1 << 30, 1 << 30, if fault { "rw" } else { "ro" }), None, None).findings
+    }),
+    ("trim-timer-stale", |fault| {
+        let mut stack = stack(1 << 30, 1 << 30, "rw");
+        stack.services.fstrim_timer = Some(true);
+        stack.services.fstrim_last_run = Some("2026-01-01T00:00:00Z".into());
+        let now = if fault { "2026-01-17T00:00:00Z" } else { "2026-01-15T00:00:00Z" };
+        trim_status(None, stack, None, now.parse().ok()).findings
+    }),
+    ("trim-unaligned", |fault| {
+        findings_of(|stack| {
+            stack.layers[1].discard_granularity_bytes = Some(4 << 20);
+            stack.layers[1].start_sectors = Some(if fault { 2048 } else { 8192 });
+        })
+    }),
+    ("trim-unknown", |fault| {
+        findings_of(|stack| {
+            if fault {
+                stack.layers.iter_mut().for_each(|layer| layer.discard_max_bytes = None);
+            }
+        })
+    }),
+];

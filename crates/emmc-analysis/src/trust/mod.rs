@@ -5,7 +5,7 @@
 
 mod log;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 use std::collections::BTreeMap;
 

@@ -99,3 +99,65 @@ fn the_verdict_is_as_severe_as_the_worst_finding() {
     assert_eq!((good.verdict.as_str(), good.severity), ("Nothing speaks against the card", Severity::Good));
     assert_eq!(good.witnesses, ["the kernel's log"]);
 }
+
+fn log_finds(fault: bool, line: &str) -> Vec<Finding> {
+    // The same of another card.
+    of_log(&if fault { line.to_owned() } else { line.replace("mmcblk0", "mmcblk1").replace("mmc0", "mmc1") }).findings
+}
+
+fn card_finds(card: &CardData) -> Vec<Finding> {
+    trust(&Witnesses { card: Some(card), ..Witnesses::default() }).findings
+}
+
+fn probe_finds(capacity: bool, discards: bool) -> Vec<Finding> {
+    let seen = |holds| Some((holds, "x".to_owned()));
+    let facts = ProbedFacts { capacity_is_there: seen(capacity), discards: seen(discards) };
+    trust(&Witnesses { probed: Some(&facts), ..Witnesses::default() }).findings
+}
+
+fn samples_find(last: serde_json::Value) -> Vec<Finding> {
+    let samples = [json!({"time": "a", "vendor": {"bad_later": 2}, "io_errors": 0}), last];
+    trust(&Witnesses { samples: &samples, ..Witnesses::default() }).findings
+}
+
+fn test_finds((wrong, unreadable, elsewhere): (u64, u64, u64), is_later: bool) -> Vec<Finding> {
+    let test = FileTest { file: "f".into(), blocks: 9, wrong, unreadable, elsewhere, is_later };
+    trust(&Witnesses { test: Some(&test), ..Witnesses::default() }).findings
+}
+
+/// Each finding, with the fault and without it.
+pub(crate) const CASES: [(&str, fn(bool) -> Vec<Finding>); 19] = [
+    ("trust-bad-blocks", |fault| {
+        samples_find(json!({"time": "b", "vendor": {"bad_later": if fault { 9 } else { 2 }}, "io_errors": 0}))
+    }),
+    ("trust-io-errors", |fault| {
+        samples_find(json!({"time": "b", "vendor": {"bad_later": 2}, "io_errors": u8::from(fault)}))
+    }),
+    ("trust-bad-region", |fault| log_finds(fault, "I/O error, dev mmcblk0, sector 9 op 0x0:(READ) flags 0x0")),
+    ("trust-reads-fail", |fault| {
+        let line = |sector: u64| format!("I/O error, dev mmcblk0, sector {sector} op 0x0:(READ) flags 0x0\n");
+        log_finds(fault, &(line(9) + &line(9_000_000)))
+    }),
+    ("trust-bus", |fault| log_finds(fault, "mmc0: tuning execution failed: -5")),
+    ("trust-read-only", |fault| log_finds(fault, "EXT4-fs (mmcblk0p2): Remounting filesystem read-only")),
+    ("trust-stuck", |fault| log_finds(fault, "mmc0: Card stuck being busy! __mmc_poll_for_busy")),
+    ("trust-timeouts", |fault| log_finds(fault, "mmc0: Timeout waiting for hardware interrupt.")),
+    ("trust-writes-fail", |fault| log_finds(fault, "I/O error, dev mmcblk0, sector 2048 op 0x1:(WRITE) flags 0x800")),
+    ("trust-capacity", |fault| probe_finds(!fault, true)),
+    ("trust-discards", |fault| probe_finds(true, !fault)),
+    ("trust-life", |fault| card_finds(&worn(if fault { 0x0b } else { 0x0a }, 1))),
+    ("trust-spare", |fault| card_finds(&worn(1, if fault { 2 } else { 1 }))),
+    ("trust-status", |fault| {
+        card_finds(&CardData { status: Some(if fault { 0x0020_0900 } else { 0x900 }), ..worn(1, 1) })
+    }),
+    ("trust-write-protected", |fault| {
+        // CSD[12]: TMP_WRITE_PROTECT.
+        let mut csd = [0; 16];
+        csd[14] = if fault { 0x10 } else { 0 };
+        card_finds(&CardData { csd: Some(csd), ..worn(1, 1) })
+    }),
+    ("trust-drops-writes", |fault| test_finds((u64::from(fault), 0, 0), false)),
+    ("trust-lost-cache", |fault| test_finds((1, 0, 0), fault)),
+    ("trust-wraps", |fault| test_finds((1, 0, u64::from(fault)), false)),
+    ("trust-unreadable", |fault| test_finds((0, u64::from(fault), 0), false)),
+];

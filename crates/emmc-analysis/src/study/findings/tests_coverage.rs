@@ -17,6 +17,7 @@ use crate::capacity::capacity;
 use crate::health::HealthOptions;
 use crate::hwpart::{LayoutRequest, plan};
 use crate::maker_health::{Family, Value, VendorHealth, consistency, decode_reply, parse_emmcparm};
+use crate::{trim, trust};
 
 /// An id, and the findings of a source with the fault or without it.
 type Case = (&'static str, fn(bool) -> Vec<Finding>);
@@ -338,10 +339,14 @@ fn is_hyphenated(text: &str) -> bool {
     text.contains('-') && text.split('-').all(is_word)
 }
 
+fn all_cases() -> impl Iterator<Item = Case> {
+    CASES.into_iter().chain(PLANS).chain(bench::CASES).chain(trim::tests::CASES).chain(trust::tests::CASES)
+}
+
 #[test]
 fn each_finding_has_a_source_that_gives_it_and_a_clean_one_that_does_not() {
     let has = |findings: &[Finding], id: &str| findings.iter().any(|finding| finding.id == id);
-    for (id, findings) in CASES.into_iter().chain(PLANS).chain(bench::CASES) {
+    for (id, findings) in all_cases() {
         assert!(has(&findings(true), id), "{id} is missing: {:?}", findings(true));
         assert!(!has(&findings(false), id), "{id} of a clean source");
     }
@@ -351,7 +356,7 @@ fn each_finding_has_a_source_that_gives_it_and_a_clean_one_that_does_not() {
 fn each_finding_in_the_code_has_a_case() {
     let mut in_code = BTreeSet::new();
     ids_in_code(&Path::new(env!("CARGO_MANIFEST_DIR")).join("src"), &mut in_code);
-    let cases = CASES.into_iter().chain(PLANS).chain(bench::CASES).map(|(id, _)| id);
+    let cases = all_cases().map(|(id, _)| id);
     let covered: BTreeSet<String> = RULES.into_iter().map(|(id, ..)| id).chain(cases).map(str::to_owned).collect();
     let without: Vec<&String> = in_code.difference(&covered).collect();
     let unknown: Vec<&String> = covered.difference(&in_code).collect();
