@@ -176,8 +176,11 @@ fn tested(obeys: Option<bool>) -> Vec<Finding> {
     trim_status(None, stack(1 << 30, 1 << 30, "rw,discard"), Some(obedience), None).findings
 }
 
+/// An id, and the findings with the fault or without it.
+pub(crate) type Case = (&'static str, fn(bool) -> Vec<Finding>);
+
 /// Each finding, with the fault and without it.
-pub(crate) const CASES: [(&str, fn(bool) -> Vec<Finding>); 16] = [
+pub(crate) const CASES: [Case; 16] = [
     ("trim-blocked", |fault| {
         trim_status(None, stack(if fault { 0 } else { 1 << 30 }, 1 << 30, "rw"), None, None).findings
     }),

@@ -125,8 +125,11 @@ fn test_finds((wrong, unreadable, elsewhere): (u64, u64, u64), is_later: bool) -
     trust(&Witnesses { test: Some(&test), ..Witnesses::default() }).findings
 }
 
+/// An id, and the findings with the fault or without it.
+pub(crate) type Case = (&'static str, fn(bool) -> Vec<Finding>);
+
 /// Each finding, with the fault and without it.
-pub(crate) const CASES: [(&str, fn(bool) -> Vec<Finding>); 19] = [
+pub(crate) const CASES: [Case; 19] = [
     ("trust-bad-blocks", |fault| {
         samples_find(json!({"time": "b", "vendor": {"bad_later": if fault { 9 } else { 2 }}, "io_errors": 0}))
     }),
