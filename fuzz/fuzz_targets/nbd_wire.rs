@@ -25,7 +25,7 @@ fuzz_target!(|data: &[u8]| {
             assert_eq!(8 + name.len() + bytes, data.len());
             assert!(queries.iter().chain([&name]).all(|name| name.len() <= NAME_BYTES_MAX));
         }
-        Ok(ClientOption::List | ClientOption::StructuredReply) => assert!(data.is_empty()),
+        Ok(ClientOption::List | ClientOption::StartTls | ClientOption::StructuredReply) => assert!(data.is_empty()),
         Ok(ClientOption::Abort | ClientOption::Other(_)) | Err(_) => {}
     }
 });

@@ -133,8 +133,13 @@ fn at_random(extent: &Extent, found: &Found) {
     while found.cuts.load(Ordering::Relaxed) < extent.cuts {
         let life = found.life.fetch_add(1, Ordering::Relaxed);
         let seed = extent.seed.wrapping_add(life);
-        // One life in four is that of another area than the user's.
-        match attempt(if life % 4 == 3 { Case::Area { seed } } else { Case::Random { seed } }) {
+        // One life in four is that of another area than the user's, and one in four is full of trims.
+        let case = match life % 4 {
+            3 => Case::Area { seed },
+            1 => Case::Trims { seed },
+            _ => Case::Random { seed },
+        };
+        match attempt(case) {
             Ok(outcome) => {
                 found.cuts.fetch_add(u64::from(outcome.cuts), Ordering::Relaxed);
                 found.lives.fetch_add(1, Ordering::Relaxed);

@@ -129,6 +129,18 @@ impl Pool {
         self.add_free(block, erase_count);
     }
 
+    /// Takes back a block that holds current data again. Returns whether it was free or a spare.
+    pub fn reclaim(&mut self, block: u32) -> bool {
+        if let Some(entry) = self.free.iter().find(|&&(_, free)| free == block).copied() {
+            return self.free.remove(&entry);
+        }
+        let spares = self.spares.len();
+        self.spares.retain(|&spare| spare != block);
+        let lent = (spares - self.spares.len()) as u32;
+        self.borrowed += lent;
+        lent > 0
+    }
+
     fn add_free(&mut self, block: u32, erase_count: u32) {
         self.given += 1;
         let key = match self.order {
@@ -205,6 +217,20 @@ mod tests {
             ageing: None,
         };
         Nand::new(&config, Geometry::new(&config, 8, 4096), 1)
+    }
+
+    #[test]
+    fn a_reclaimed_block_is_neither_free_nor_spare() {
+        let nand = nand();
+        let mut pool = Pool::with_blocks(&[3, 1, 2, 7], 1, TakeOrder::InTurn, &nand);
+        assert!(pool.reclaim(1));
+        assert!(!pool.reclaim(1));
+        assert_eq!(pool.iter().collect::<Vec<_>>(), [3, 2]);
+        // The spare counts as lent: the next block that is returned takes its place.
+        assert!(pool.reclaim(7));
+        assert_eq!(pool.spares().0, 0);
+        pool.give(1, 0);
+        assert_eq!((pool.free(), pool.spare_blocks()), (2, &[1][..]));
     }
 
     #[test]

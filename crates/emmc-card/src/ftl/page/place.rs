@@ -243,8 +243,12 @@ impl PageFtl {
             if let Some(physical) = self.newest_copy(nand, unit) {
                 self.map.set(unit, physical);
                 let block = self.map.block_of(physical);
-                if self.victims.contains(block) {
+                let is_victim = self.victims.contains(block);
+                if is_victim {
                     self.victims.remove(block);
+                }
+                // It may have been freed since.
+                if self.pool.reclaim(block) || is_victim {
                     self.victims.insert(block, self.map.valid_in(block));
                 }
             }
