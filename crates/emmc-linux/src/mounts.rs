@@ -4,6 +4,8 @@ use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
 use std::path::PathBuf;
 
+use emmc_units::mount_name;
+
 use crate::tree::Tree;
 
 /// One mounted filesystem.
@@ -97,30 +99,11 @@ fn mounts(line: &[u8]) -> Option<Mount> {
 /// The path that a word of a line is.
 pub(crate) fn path_of_word(line: &[u8], index: usize) -> Option<PathBuf> {
     let word = line.split(|byte| *byte == b' ').nth(index)?;
-    Some(OsString::from_vec(unescaped(word)).into())
+    Some(OsString::from_vec(mount_name(word)).into())
 }
 
-/// Blanks and backslashes are printed as three octal digits: `\040`.
 fn unescape(text: &str) -> String {
-    String::from_utf8_lossy(&unescaped(text.as_bytes())).into_owned()
-}
-
-pub(crate) fn unescaped(text: &[u8]) -> Vec<u8> {
-    let mut bytes = Vec::with_capacity(text.len());
-    let mut rest = text;
-    while let [first, behind @ ..] = rest {
-        match behind {
-            [a @ b'0'..=b'3', b @ b'0'..=b'7', c @ b'0'..=b'7', behind @ ..] if *first == b'\\' => {
-                bytes.push((a - b'0') << 6 | (b - b'0') << 3 | (c - b'0'));
-                rest = behind;
-            }
-            _ => {
-                bytes.push(*first);
-                rest = behind;
-            }
-        }
-    }
-    bytes
+    String::from_utf8_lossy(&mount_name(text.as_bytes())).into_owned()
 }
 
 #[cfg(test)]
@@ -164,14 +147,5 @@ mod tests {
         let name = std::ffi::OsStr::from_bytes(b"/mnt/\xff x/file");
         assert!(around(std::slice::from_ref(&mount), name.as_ref()).is_some());
         assert_eq!(mount.point, "/mnt/\u{fffd} x");
-    }
-
-    #[test]
-    fn escapes_are_octal() {
-        for (text, expected) in
-            [("a\\040b", "a b"), ("\\134", "\\"), ("\\", "\\"), ("\\04", "\\04"), ("\\777", "\\777")]
-        {
-            assert_eq!(unescape(text), expected);
-        }
     }
 }

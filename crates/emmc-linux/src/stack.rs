@@ -6,6 +6,7 @@
 use std::path::{Path, PathBuf};
 
 use emmc_port::{Layer, LayerKind, MountedOn, SourceError, Stack, TrimServices};
+use emmc_units::mount_name;
 
 use crate::mounts::{self, Mount};
 use crate::tree::Tree;
@@ -227,7 +228,8 @@ fn fstab(tree: &Tree) -> Vec<FstabLine> {
     let lines = words.filter(|words| words.first().is_some_and(|first| !first.starts_with('#')));
     let line = |words: Vec<&str>| {
         let options = words.get(3)?.split(',').map(str::to_owned).collect();
-        Some(FstabLine { point: (*words.get(1)?).to_owned(), options })
+        let point = String::from_utf8_lossy(&mount_name(words.get(1)?.as_bytes())).into_owned();
+        Some(FstabLine { point, options })
     };
     lines.filter_map(line).collect()
 }

@@ -3,10 +3,13 @@
 //! Absent on purpose: the verdict (`emmc-analysis`), and any block that is not of this file.
 
 use std::fs::{File, OpenOptions};
-use std::io::{self, Read, Write};
+use std::io::{self, Write};
+use std::os::fd::AsRawFd;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 
+use emmc_units::Rng;
 use rustix::fs::{Advice, fadvise};
 
 use crate::block_io::data;
@@ -28,15 +31,27 @@ pub struct StoredBlocks {
     pub elsewhere: u64,
 }
 
-/// Writes a file that does not exist yet, and waits until the card reports it as stored.
+/// A file without a name: nothing is left of it, however the process ends.
 ///
-/// Errors: the system's; the file exists.
-pub fn store(path: &Path, blocks: u64, seed: u64) -> io::Result<()> {
-    let mut file = OpenOptions::new().write(true).create_new(true).open(path)?;
+/// Errors: the system's.
+pub fn unnamed(folder: &Path) -> io::Result<File> {
+    tempfile::tempfile_in(folder)
+}
+
+/// The path of an open file for [`compare`], also of one without a name.
+pub fn path_of(file: &File) -> PathBuf {
+    format!("/proc/self/fd/{}", file.as_raw_fd()).into()
+}
+
+/// Fills an empty file, and waits until the card reports it as stored.
+///
+/// Errors: the system's; stopped.
+pub fn store(file: &mut File, blocks: u64, seed: u64, stop: &AtomicBool) -> io::Result<()> {
     let mut chunk = Vec::with_capacity(256 * BLOCK);
     for index in 0..blocks {
         chunk.extend_from_slice(&block(seed, index));
         if chunk.len() == chunk.capacity() || index + 1 == blocks {
+            go_on(stop)?;
             file.write_all(&chunk)?;
             chunk.clear();
         }
@@ -44,36 +59,33 @@ pub fn store(path: &Path, blocks: u64, seed: u64) -> io::Result<()> {
     file.sync_all()
 }
 
-/// Reads the file from the card: past the page cache where the filesystem can, else after dropping it there.
+/// Reads a file from the card: past the page cache where the filesystem can, else after dropping it there.
 ///
-/// Errors: the system's, those of single blocks excepted; a file that [`store`] did not write.
-pub fn compare(path: &Path) -> io::Result<StoredBlocks> {
+/// `seed` is that of [`store`]; without it, it is taken from the first block that is whole.
+/// Errors: the system's, those of single blocks excepted; stopped; without `seed`, a file without a whole block.
+pub fn compare(path: &Path, seed: Option<u64>, stop: &AtomicBool) -> io::Result<StoredBlocks> {
     let plain = File::open(path)?;
-    let (length, mut head) = (plain.metadata()?.len(), [0; BLOCK]);
+    let blocks = plain.metadata()?.len() / BLOCK as u64;
     fadvise(&plain, 0, None, Advice::DontNeed)?;
     let direct = OpenOptions::new().read(true).custom_flags(libc::O_DIRECT | libc::O_CLOEXEC).open(path);
     let file = direct.unwrap_or(plain);
-    let mut memory = data::random(BLOCK, 1)?;
-    let blocks = length / BLOCK as u64;
+    let mut memory = data::zeros(BLOCK)?;
     let mut read = |index: u64| {
         file.read_exact_at(&mut memory[..BLOCK], index * BLOCK as u64)?;
         io::Result::Ok(memory[..BLOCK].to_vec())
     };
-    // Each block has the seed, so one that is whole is enough.
-    let seed = (0..blocks).find_map(|index| {
-        let bytes = read(index).ok()?;
-        head.copy_from_slice(&bytes);
-        is_ours(&head).map(|(seed, _)| seed)
-    });
-    let seed = seed.ok_or_else(|| io::Error::other("no block of it is one that `trust --keep` has written"))?;
+    let found = || (0..blocks).find_map(|index| claims(&read(index).ok()?).map(|(seed, _)| seed));
+    let none = || io::Error::other("no block of it is one that `trust --keep` has written");
+    let seed = seed.or_else(found).ok_or_else(none)?;
     let mut found = StoredBlocks { blocks, ..StoredBlocks::default() };
     for index in 0..blocks {
+        go_on(stop)?;
         match read(index) {
             Err(_) => found.unreadable += 1,
             Ok(bytes) if bytes == block(seed, index) => {}
             Ok(bytes) => {
                 found.wrong += 1;
-                let other = is_ours(&bytes).filter(|(other, at)| *other == seed && bytes == block(seed, *at));
+                let other = claims(&bytes).filter(|(other, at)| *other == seed && bytes == block(seed, *at));
                 found.elsewhere += u64::from(other.is_some());
             }
         }
@@ -81,30 +93,27 @@ pub fn compare(path: &Path) -> io::Result<StoredBlocks> {
     Ok(found)
 }
 
-/// The seed and the number that a block claims.
-fn is_ours(bytes: &[u8]) -> Option<(u64, u64)> {
-    let mut number = [[0; 8]; 3];
-    let mut rest = bytes;
-    for part in &mut number {
-        rest.read_exact(part).ok()?;
-    }
-    let [magic, seed, index] = number;
-    (&magic == MAGIC).then(|| (u64::from_le_bytes(seed), u64::from_le_bytes(index)))
+fn go_on(stop: &AtomicBool) -> io::Result<()> {
+    if stop.load(Ordering::Relaxed) { Err(io::Error::other("stopped by a signal")) } else { Ok(()) }
 }
 
-/// A block: its marks, and numbers that follow from them. Source: splitmix64.
+/// The seed and the number that a block claims.
+fn claims(bytes: &[u8]) -> Option<(u64, u64)> {
+    let rest = bytes.strip_prefix(MAGIC)?;
+    let (seed, rest) = rest.split_first_chunk()?;
+    let (index, _) = rest.split_first_chunk()?;
+    Some((u64::from_le_bytes(*seed), u64::from_le_bytes(*index)))
+}
+
+/// A block: its marks, and random numbers that follow from them.
 fn block(seed: u64, index: u64) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(BLOCK);
     bytes.extend_from_slice(MAGIC);
     bytes.extend_from_slice(&seed.to_le_bytes());
     bytes.extend_from_slice(&index.to_le_bytes());
-    let mut state = seed ^ index.wrapping_mul(0x2545_f491_4f6c_dd1d);
+    let mut rng = Rng::new(seed ^ index.rotate_left(32));
     while bytes.len() < BLOCK {
-        state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = state;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        bytes.extend_from_slice(&(mixed ^ (mixed >> 31)).to_le_bytes());
+        bytes.extend_from_slice(&rng.next_u64().to_le_bytes());
     }
     bytes
 }
@@ -117,16 +126,32 @@ mod tests {
     fn what_became_of_a_block_is_told_apart() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("stored");
-        store(&path, 300, 7).unwrap();
-        assert_eq!(compare(&path).unwrap(), StoredBlocks { blocks: 300, ..StoredBlocks::default() });
-        assert!(store(&path, 1, 7).is_err(), "it exists");
+        let go = AtomicBool::new(false);
+        store(&mut File::create_new(&path).unwrap(), 300, 7, &go).unwrap();
+        let compare = |seed| compare(&path, seed, &go);
+        assert_eq!(compare(None).unwrap(), StoredBlocks { blocks: 300, ..StoredBlocks::default() });
         let file = OpenOptions::new().write(true).open(&path).unwrap();
         file.write_all_at(&[0; BLOCK], 0).unwrap();
         file.write_all_at(&block(7, 9), 8 * BLOCK as u64).unwrap();
         file.write_all_at(&block(6, 10), 10 * BLOCK as u64).unwrap();
         let expected = StoredBlocks { blocks: 300, wrong: 3, elsewhere: 1, unreadable: 0 };
-        assert_eq!(compare(&path).unwrap(), expected);
-        std::fs::write(&path, [1; 9000]).unwrap();
-        assert!(compare(&path).unwrap_err().to_string().contains("trust --keep"));
+        assert_eq!([compare(None).unwrap(), compare(Some(7)).unwrap()], [expected; 2]);
+        // Nothing of it was stored.
+        std::fs::write(&path, vec![0; 3 * BLOCK]).unwrap();
+        assert!(compare(None).unwrap_err().to_string().contains("trust --keep"));
+        assert_eq!(compare(Some(7)).unwrap(), StoredBlocks { blocks: 3, wrong: 3, ..StoredBlocks::default() });
+    }
+
+    #[test]
+    fn a_file_without_a_name_is_compared_and_a_signal_ends_the_work() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut file = unnamed(folder.path()).unwrap();
+        let (go, stop) = (AtomicBool::new(false), AtomicBool::new(true));
+        store(&mut file, 20, 9, &go).unwrap();
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
+        let found = compare(&path_of(&file), Some(9), &go).unwrap();
+        assert_eq!(found, StoredBlocks { blocks: 20, ..StoredBlocks::default() });
+        assert!(compare(&path_of(&file), Some(9), &stop).is_err());
+        assert!(store(&mut file, 20, 9, &stop).is_err());
     }
 }

@@ -118,14 +118,14 @@ fn failed<T>(what: impl Into<String>, result: io::Result<T>) -> Result<T, TestEr
 /// Errors: the system's; a filesystem that does not say where a file is, or is on no device.
 pub fn test(folder: &Path, bytes: u64, seed: u64) -> Result<Obeyed, TestError> {
     let name = folder.display().to_string();
-    let file =
-        failed(format!("{name}: a new file"), tempfile::Builder::new().prefix(".emmclab-trim-").tempfile_in(folder))?;
-    let number = failed(&name, file.as_file().metadata())?.dev();
+    // Without a name: nothing of it is left, however this ends.
+    let file = failed(format!("{name}: a new file"), tempfile::tempfile_in(folder))?;
+    let number = failed(&name, file.metadata())?.dev();
     let device = device_of(number).ok_or_else(|| {
         TestError::NoPlace(format!("{name}: its filesystem is on no block device (overlay, btrfs, network)"))
     })?;
-    let content = written(file.as_file(), bytes, seed, &name)?;
-    let found = failed(format!("{name}: where the file is"), extents(file.as_file()))?;
+    let content = written(&file, bytes, seed, &name)?;
+    let found = failed(format!("{name}: where the file is"), extents(&file))?;
     let found = found.ok_or_else(|| {
         TestError::NoPlace(format!("{name}: its filesystem stores the file in another form (encrypted, compressed)"))
     })?;
@@ -142,9 +142,9 @@ pub fn test(folder: &Path, bytes: u64, seed: u64) -> Result<Obeyed, TestError> {
         )));
     }
     let keep = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
-    failed(&name, rustix::fs::fallocate(file.as_file(), keep, 0, bytes).map_err(Into::into))?;
-    failed(&name, file.as_file().sync_all())?;
-    failed(&name, rustix::fs::syncfs(file.as_file()).map_err(Into::into))?;
+    failed(&name, rustix::fs::fallocate(&file, keep, 0, bytes).map_err(Into::into))?;
+    failed(&name, file.sync_all())?;
+    failed(&name, rustix::fs::syncfs(&file).map_err(Into::into))?;
     let point = failed(&name, File::open(folder))?;
     let mut trimmed_bytes = 0;
     for extent in &found {

@@ -1,8 +1,9 @@
 //! Quantities that cannot be mixed up: bytes, 512-byte sectors, sizes in command line syntax, simulated time and its
-//! events; and reproducible random numbers.
+//! events; reproducible random numbers; names as the kernel lists mounts.
 
 mod agenda;
 mod bytes;
+mod mount_name;
 mod random;
 mod size;
 mod time;
@@ -10,6 +11,7 @@ mod unprintable;
 
 pub use agenda::Agenda;
 pub use bytes::{Bytes, SECTOR_BYTES, Sectors};
+pub use mount_name::mount_name;
 pub use random::{Rng, Scramble};
 pub use size::{Size, SizeError};
 pub use time::{Instant, Nanos};

@@ -32,9 +32,9 @@ fn stacked() -> tempfile::TempDir {
     write(root, "sys/block/dm-0/slaves/mmcblk0p1/dev", "179:1\n");
     write(root, "sys/block/dm-1/slaves/dm-0/dev", "253:0\n");
     write(root, "sys/fs/ext4/dm-1/lifetime_write_kbytes", "2048\n");
-    write(root, "proc/self/mountinfo", "36 35 253:1 / /data rw,noatime - ext4 /dev/mapper/vg-my--data rw\n");
+    write(root, "proc/self/mountinfo", "36 35 253:1 / /my\\040data rw,noatime - ext4 /dev/mapper/vg-my--data rw\n");
     write(root, "proc/swaps", "Filename Type Size Used Priority\n/dev/mmcblk0p2 partition 1 0 -2\n");
-    write(root, "etc/fstab", "# a line\n/dev/vg/my-data /data ext4 defaults,noatime 0 2\n");
+    write(root, "etc/fstab", "# a line\n/dev/vg/my-data /my\\040data ext4 defaults,noatime 0 2\n");
     write(root, "etc/crypttab", "secret /dev/mmcblk0p1 none luks,discard\nother /dev/x none luks\n");
     write(root, "etc/lvm/lvm.conf", "devices {\n  # issue_discards = 1\n  issue_discards = 0\n}\n");
     write(root, "etc/cron.weekly/trim", "#!/bin/sh\nfstrim -a\n");
@@ -61,7 +61,7 @@ fn layers_come_after_those_below_them() {
     let names: Vec<&str> = stack.path(top).iter().map(|layer| layer.name.as_str()).collect();
     assert_eq!(names, ["dm-1", "dm-0", "mmcblk0p1", "mmcblk0"]);
     let mounted = top.mounted.as_ref().unwrap();
-    assert_eq!((mounted.point.as_str(), mounted.lifetime_written_bytes), ("/data", Some(2 << 20)));
+    assert_eq!((mounted.point.as_str(), mounted.lifetime_written_bytes), ("/my data", Some(2 << 20)));
     assert_eq!(mounted.fstab_options.as_deref().unwrap(), ["defaults", "noatime"]);
     let limits: Vec<_> = stack.layers.iter().map(|layer| layer.discard_max_bytes).collect();
     assert_eq!(limits, [Some(2_199_023_255_040), Some(2_199_023_255_040), Some(0), Some(0), Some(2_199_023_255_040)]);
@@ -88,7 +88,7 @@ fn services_are_read_and_comments_are_not() {
 #[test]
 fn the_disk_is_found_below_every_name() {
     let folder = stacked();
-    for place in ["/data", "/dev/mapper/secret", "/dev/vg/my-data", "dm-1", "/dev/mmcblk0p2", "mmcblk0"] {
+    for place in ["/my data", "/dev/mapper/secret", "/dev/vg/my-data", "dm-1", "/dev/mmcblk0p2", "mmcblk0"] {
         assert_eq!(disk_below(place, Some(folder.path())).unwrap(), "mmcblk0", "{place}");
     }
     assert!(disk_below("/nothing", Some(folder.path())).unwrap_err().to_string().contains("/nothing"));

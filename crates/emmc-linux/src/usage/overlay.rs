@@ -4,6 +4,8 @@
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
+use emmc_units::mount_name;
+
 use crate::mounts::{self, Mount};
 
 /// Every other name that leads to the content of a file, through any number of overlays.
@@ -68,7 +70,7 @@ fn folders(options: &str, option: &str) -> Vec<PathBuf> {
     let values = options.split(',').filter_map(|word| word.strip_prefix(option)?.strip_prefix('='));
     let mut folders = Vec::new();
     for value in values {
-        let bytes = mounts::unescaped(value.as_bytes());
+        let bytes = mount_name(value.as_bytes());
         let mut name = Vec::new();
         let mut bytes = bytes.iter();
         while let Some(byte) = bytes.next() {

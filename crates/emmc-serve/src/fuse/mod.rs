@@ -15,6 +15,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::SystemTime;
 
+use emmc_units::mount_name;
 use fuser::{BackgroundSession, Config, MountOption};
 use rustix::mount::UnmountFlags;
 
@@ -209,33 +210,13 @@ fn is_ours(folder: &Path) -> io::Result<bool> {
 fn is_ours_in(mounts: &[u8], folder: &Path) -> bool {
     let of_line = |line: &[u8]| {
         let mut fields = line.split(|byte| *byte == b' ');
-        let at = unescaped(fields.nth(4)?);
+        let at = mount_name(fields.nth(4)?);
         let mut source = fields.skip_while(|field| *field != b"-").skip(1);
         let is_ours = source.next()?.starts_with(b"fuse") && source.next()? == b"emmclab";
         (at == folder.as_os_str().as_encoded_bytes()).then_some(is_ours)
     };
     // The last one covers those before.
     mounts.rsplit(|byte| *byte == b'\n').find_map(of_line).unwrap_or(false)
-}
-
-/// A path as the kernel lists it: blanks and backslashes are three octal digits.
-fn unescaped(field: &[u8]) -> Vec<u8> {
-    let (mut path, mut rest) = (Vec::with_capacity(field.len()), field);
-    while let [first, after @ ..] = rest {
-        let digits =
-            after.get(..3).filter(|digits| *first == b'\\' && digits.iter().all(|digit| (b'0'..=b'7').contains(digit)));
-        match digits {
-            Some(digits) => {
-                path.push(digits.iter().fold(0u8, |byte, digit| byte << 3 | (digit - b'0')));
-                rest = &after[3..];
-            }
-            None => {
-                path.push(*first);
-                rest = after;
-            }
-        }
-    }
-    path
 }
 
 #[cfg(test)]

@@ -13,7 +13,7 @@ use emmc_card::card::Card;
 use emmc_card::device::DeviceOptions;
 use emmc_card::nand::StoredContent;
 use emmc_card::profile::shipped;
-use emmc_units::Instant;
+use emmc_units::{Instant, Rng};
 use rustix::event::{EventfdFlags, eventfd};
 use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, memfd_create};
 use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg};
@@ -248,11 +248,8 @@ fn malformed_sessions_of_hostile_clients_end() {
     let server = start(folder.path(), VfioUserOptions::default());
     let variable = std::env::var("EMMCLAB_SESSIONS").ok();
     let sessions: u64 = variable.map_or(300, |count| count.parse().expect("a number of sessions"));
-    let mut state = 1u64;
-    let mut below = |limit: u64| {
-        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (state >> 33) % limit
-    };
+    let mut rng = Rng::new(1);
+    let mut below = |limit: u64| rng.below(limit);
     for session in 0..sessions {
         let mut bytes = Vec::new();
         let mut message = |command: u64, payload: &[u8], size: u64, flags: u64| {

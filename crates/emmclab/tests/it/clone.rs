@@ -4,23 +4,12 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use crate::support::cards::noise;
 use crate::support::hold::Hold;
 use crate::support::loops::{Loop, succeeds};
 use crate::support::{Run, command, emmclab, names_in, save, scratch, skip};
 
 const MIB: u64 = 1 << 20;
-
-/// Content that does not compress, the same at each place of each file.
-fn noise(seed: u64, bytes: usize) -> Vec<u8> {
-    let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
-    let mut content = Vec::with_capacity(bytes);
-    while content.len() < bytes {
-        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        content.extend(((state >> 32) as u32).to_le_bytes());
-    }
-    content.truncate(bytes);
-    content
-}
 
 fn text(path: &Path) -> &str {
     path.to_str().unwrap()
@@ -179,6 +168,21 @@ fn a_clone_that_is_killed_five_times_is_continued() {
     assert!(document["resumed_bytes"].as_u64().unwrap() > MIB, "{document}");
     assert_eq!(std::fs::read(&file).unwrap(), std::fs::read(&whole).unwrap());
     assert!(!part.exists());
+    // Cut in its header.
+    for length in [0, 5, 100] {
+        std::fs::write(&part, &std::fs::read(&whole).unwrap()[..length]).unwrap();
+        std::fs::remove_file(&file).unwrap();
+        clone(text(&source), &file, &["--resume"]).exits(0);
+        assert!(std::fs::read(&file).unwrap() == std::fs::read(&whole).unwrap(), "{length} bytes");
+    }
+    // A link that another user put there.
+    let other = save(&folder, "other", "theirs");
+    std::os::unix::fs::symlink(&other, &part).unwrap();
+    std::fs::remove_file(&file).unwrap();
+    for more in ["--resume", "--force"] {
+        clone(text(&source), &file, &[more]).exits(3);
+    }
+    assert_eq!(std::fs::read_to_string(&other).unwrap(), "theirs");
 }
 
 #[test]
@@ -360,5 +364,9 @@ fn a_disk_is_restored_in_a_session_and_other_sectors_are_refused() {
     if succeeds("losetup", &["--sector-size", "4096", &node]) {
         let run = restore(&["--yes-i-mean", &name]).exits(4);
         assert!(run.stderr.contains("sectors of 4096 bytes"), "{}", run.stderr);
+        // The other way: nothing is left beside the image that was not made.
+        clone(&node, &folder.join("sectors"), &[]).exits(0);
+        emmclab(["restore", text(&folder.join("sectors")), text(&folder.join("no"))]).exits(4);
+        assert!(!folder.join("no").exists() && !folder.join("no.part").exists());
     }
 }

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use emmc_card::device::Area;
 use emmc_serve::block::Request;
+use emmc_units::Rng;
 use rustix::fs::{FallocateFlags, fallocate};
 
 use crate::fuse::Folder;
@@ -180,11 +181,11 @@ fn a_busy_mount_is_reported_and_can_be_retried() {
 /// `EMMCLAB_SESSIONS` is the number of sequences of calls.
 #[test]
 fn hostile_calls_end_and_leave_the_protected_area() {
-    use crate::nbd::hostile::{Random, sessions};
+    use crate::nbd::hostile::sessions;
     let memory = Memory::new(1 << 20).shared();
     let Some(folder) = Folder::mount("hostile", memory.clone()) else { return };
     let (protected, count) = (memory.content(Area::Boot(1)), sessions(200));
-    let mut random = Random(1);
+    let mut random = Rng::new(1);
     for _ in 0..count {
         let name = ["user", "boot0", "boot1", "none", "..", "user/x"][random.below(6) as usize];
         let path = folder.path.join(name);

@@ -6,6 +6,7 @@ use std::process::{Command, Stdio};
 
 use emmc_card::device::Area;
 use emmc_serve::fuse;
+use emmc_units::Rng;
 use sha2::{Digest, Sha256};
 
 use crate::fuse::{Folder, is_root, run};
@@ -48,13 +49,8 @@ impl Drop for FileSystem {
 
 /// Bytes that do not repeat.
 fn content(seed: u64, bytes: usize) -> Vec<u8> {
-    let mut state = seed;
-    std::iter::repeat_with(|| {
-        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-        (state >> 33) as u8
-    })
-    .take(bytes)
-    .collect()
+    let mut rng = Rng::new(seed);
+    std::iter::repeat_with(|| rng.next_u64() as u8).take(bytes).collect()
 }
 
 #[test]

@@ -3,42 +3,33 @@
 use std::io::{Read, Write};
 use std::net::Shutdown;
 use std::os::unix::net::UnixStream;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, mpsc};
 use std::time::Duration;
 
 use emmc_card::device::Area;
 use emmc_serve::block::Request;
 use emmc_serve::nbd::wire::{self, Command};
 use emmc_serve::nbd::{self, Budget, Listen, NbdOptions};
+use emmc_units::Rng;
 
 use crate::memory::Memory;
 use crate::nbd::client::{Client, Folder, info_query, meta_query, server};
-
-/// Random numbers from a seed.
-pub(crate) struct Random(pub(crate) u64);
-
-impl Random {
-    pub(crate) fn below(&mut self, limit: u64) -> u64 {
-        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (self.0 >> 33) % limit
-    }
-
-    fn bytes(&mut self, count: u64) -> Vec<u8> {
-        (0..count).map(|_| self.below(256) as u8).collect()
-    }
-}
 
 /// How many sessions: as the variable says.
 pub(crate) fn sessions(otherwise: u64) -> u64 {
     std::env::var("EMMCLAB_SESSIONS").ok().map_or(otherwise, |count| count.parse().expect("a number of sessions"))
 }
 
-fn option(random: &mut Random, bytes: &mut Vec<u8>) {
+fn random_bytes(random: &mut Rng, count: u64) -> Vec<u8> {
+    (0..count).map(|_| random.below(256) as u8).collect()
+}
+
+fn option(random: &mut Rng, bytes: &mut Vec<u8>) {
     let number = random.below(13) as u32;
     let data = match (number, random.below(3)) {
         (_, 0) => {
             let count = random.below(40);
-            random.bytes(count)
+            random_bytes(random, count)
         }
         (6 | 7, _) => info_query(["user", "boot1", "rpmb", ""][random.below(4) as usize], &[3]),
         (9 | 10, _) => meta_query("user", &["base:allocation"]),
@@ -51,7 +42,7 @@ fn option(random: &mut Random, bytes: &mut Vec<u8>) {
     bytes.extend(data);
 }
 
-fn request(random: &mut Random, bytes: &mut Vec<u8>) {
+fn request(random: &mut Rng, bytes: &mut Vec<u8>) {
     let small = [0, 512, 4096, 1 << 20, u64::MAX - 511, random.below(1 << 32)][random.below(6) as usize];
     let length = [0, 1, 512, 4096, 65536, random.below(1 << 32)][random.below(6) as usize] as u32;
     let flags = if random.below(2) == 0 { 0 } else { random.below(1 << 16) as u16 };
@@ -60,15 +51,15 @@ fn request(random: &mut Random, bytes: &mut Vec<u8>) {
     bytes.extend(request.encode());
     if command == Command::Write && random.below(4) > 0 {
         let count = u64::from(length.min(8192));
-        bytes.extend(random.bytes(count));
+        bytes.extend(random_bytes(random, count));
     }
 }
 
 /// All that one malformed session sends.
-fn malformed(random: &mut Random) -> Vec<u8> {
+fn malformed(random: &mut Rng) -> Vec<u8> {
     if random.below(10) == 0 {
         let count = random.below(200);
-        return random.bytes(count);
+        return random_bytes(random, count);
     }
     let mut bytes = [0, 0, 0, random.below(5) as u8].to_vec();
     (0..random.below(5)).for_each(|_| option(random, &mut bytes));
@@ -92,7 +83,7 @@ fn malformed_sessions_end_and_affect_nobody_else() {
         let mut stream = UnixStream::connect(&path).unwrap();
         stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
         // The server may have disconnected already.
-        let _ = stream.write_all(&malformed(&mut Random(seed))).and_then(|()| stream.shutdown(Shutdown::Write));
+        let _ = stream.write_all(&malformed(&mut Rng::new(seed))).and_then(|()| stream.shutdown(Shutdown::Write));
         let mut rest = Vec::new();
         let end = stream.read_to_end(&mut rest);
         let hangs = end.is_err_and(|error| error.kind() == std::io::ErrorKind::WouldBlock);
@@ -163,15 +154,22 @@ fn clients_that_take_no_replies_have_a_bound_together() {
 fn only_a_client_that_waits_for_nothing_is_idle() {
     let folder = Folder::new("idle");
     let path = folder.path("nbd");
-    let memory = Memory::new(1 << 20).with_delay(|request| match request {
-        Request::Read { .. } => Duration::from_secs(4),
-        _ => Duration::ZERO,
+    // A read is replied to when the idle client is gone.
+    let (gone, is_gone) = mpsc::channel::<()>();
+    let is_gone = Mutex::new(is_gone);
+    let memory = Memory::new(1 << 20).with_delay(move |request| {
+        if matches!(request, Request::Read { .. }) {
+            let _ = is_gone.lock().unwrap().recv();
+        }
+        Duration::ZERO
     });
-    let options = NbdOptions { idle: Some(Duration::from_secs(1)), ..NbdOptions::default() };
+    let options = NbdOptions { idle: Some(Duration::from_secs(3)), ..NbdOptions::default() };
     let server = nbd::serve_with(memory.shared(), &Listen::Unix(path.clone()), options).unwrap();
     let mut waiting = Client::simple(&path, "user");
+    waiting.send(Command::Read, 0, 0, 512, &[]);
     let mut idle = Client::simple(&path, "user");
-    assert_eq!(waiting.read(0, 512), Ok(vec![0; 512]), "a slow reply");
     assert!(idle.is_dropped());
+    drop(gone);
+    assert_eq!(waiting.error(), 0, "a slow reply");
     server.stop();
 }

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use emmc_card::device::Area;
+use emmc_units::Rng;
 
 use crate::memory::Memory;
 use crate::nbd::client::{Folder, server};
@@ -31,13 +32,8 @@ fn uri(path: &Path, export: &str) -> String {
 
 /// Bytes that do not repeat, with a hole in the middle.
 pub(crate) fn image(folder: &Folder, bytes: usize) -> (PathBuf, Vec<u8>) {
-    let mut state = 0x9e37_79b9_7f4a_7c15_u64;
-    let mut data: Vec<u8> = std::iter::repeat_with(|| {
-        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-        (state >> 33) as u8
-    })
-    .take(bytes)
-    .collect();
+    let mut rng = Rng::new(1);
+    let mut data: Vec<u8> = std::iter::repeat_with(|| rng.next_u64() as u8).take(bytes).collect();
     data[bytes / 2..bytes / 2 + (1 << 20)].fill(0);
     let path = folder.path("image");
     std::fs::File::create(&path).unwrap().write_all(&data).unwrap();

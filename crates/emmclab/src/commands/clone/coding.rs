@@ -84,12 +84,8 @@ mod tests {
         assert!(restore(coding, stored.clone(), text.len() - 1).is_err());
         assert!(restore(coding, stored[..stored.len() - 1].to_vec(), text.len()).is_err());
         assert!(restore(coding, text.clone(), text.len()).is_err());
-        let mut state = 1u64;
-        let bytes = std::iter::repeat_with(|| {
-            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-            (state >> 56) as u8
-        });
-        let random: Vec<u8> = bytes.take(4096).collect();
+        let mut rng = emmc_units::Rng::new(1);
+        let random: Vec<u8> = std::iter::repeat_with(|| rng.next_u64() as u8).take(4096).collect();
         assert_eq!(compress(3, &random), (Coding::Plain, random.clone()));
         // The frame of the other implementation: zstd -3 of the text "emmclab\n".
         let other =

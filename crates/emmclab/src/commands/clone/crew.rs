@@ -1,6 +1,7 @@
 //! Threads that work on pieces while the caller reads and writes: results come in the order of the pieces.
 
 use std::collections::BTreeMap;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::{Mutex, PoisonError, mpsc};
 use std::thread;
 
@@ -12,7 +13,7 @@ const THREADS_MAX: usize = 8;
 
 /// Calls `next` until there are no more pieces, `work` on each in some thread, `done` with the results in order.
 ///
-/// Errors: those of `next` and `done`; no thread.
+/// Errors: those of `next` and `done`; no thread. A panic in `work` is passed on.
 pub(super) fn ordered<T: Send, U: Send>(
     mut next: impl FnMut() -> anyhow::Result<Option<T>>,
     work: impl Fn(T) -> U + Sync,
@@ -29,7 +30,9 @@ pub(super) fn ordered<T: Send, U: Send>(
                 loop {
                     let piece = taken.lock().unwrap_or_else(PoisonError::into_inner).recv();
                     let Ok((number, piece)) = piece else { return };
-                    if back.send((number, work(piece))).is_err() {
+                    let result = catch_unwind(AssertUnwindSafe(|| work(piece)));
+                    let is_last = result.is_err();
+                    if back.send((number, result)).is_err() || is_last {
                         return;
                     }
                 }
@@ -58,7 +61,7 @@ pub(super) fn ordered<T: Send, U: Send>(
                 let (number, result) = results.recv().context("a thread ended")?;
                 waiting.insert(number, result);
             };
-            done(result)?;
+            done(result.unwrap_or_else(|panic| resume_unwind(panic)))?;
             finished += 1;
         }
     })
@@ -73,7 +76,7 @@ mod tests {
         let mut numbers = 0..500u64;
         let mut found = Vec::new();
         let slow = |number: u64| {
-            thread::sleep(std::time::Duration::from_micros(500 - number));
+            (number..500).for_each(|_| thread::yield_now());
             number * 2
         };
         ordered(
@@ -96,5 +99,14 @@ mod tests {
             },
         );
         assert_eq!(error.unwrap_err().to_string(), "no more");
+    }
+
+    #[test]
+    fn a_panic_of_a_thread_reaches_the_caller() {
+        let mut numbers = 0..500u64;
+        let work = |number: u64| assert_ne!(number, 3, "the fourth");
+        let caught = catch_unwind(AssertUnwindSafe(|| ordered(|| Ok(numbers.next()), work, |()| Ok(()))));
+        let text = caught.unwrap_err().downcast::<String>().unwrap();
+        assert!(text.contains("the fourth"), "{text}");
     }
 }

@@ -3,6 +3,7 @@
 
 use std::fs::{File, OpenOptions};
 use std::io::{BufReader, BufWriter, Read, Seek, SeekFrom, Write};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
@@ -160,8 +161,11 @@ impl PartFile {
             let what = "of a clone that was interrupted: --resume continues it, --force begins again";
             return Err(Refused(format!("{called}: {what}")).into());
         }
-        let opened = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(&part);
-        let file = opened.map_err(|error| unable(&called, format!("cannot write: {error}")))?;
+        // A link that somebody put there is not followed.
+        let no_link = rustix::fs::OFlags::NOFOLLOW.bits() as i32;
+        let mut options = OpenOptions::new();
+        options.read(true).write(true).create(true).truncate(false).custom_flags(no_link);
+        let mut file = options.open(&part).map_err(|error| unable(&called, format!("cannot write: {error}")))?;
         // Other errors: a filesystem without locks.
         let locked = rustix::fs::flock(&file, rustix::fs::FlockOperation::NonBlockingLockExclusive);
         if locked == Err(rustix::io::Errno::WOULDBLOCK) {
@@ -170,11 +174,11 @@ impl PartFile {
         let length = file.metadata().map_err(|error| unable(&called, error))?.len();
         let (at, sequence) = match resume && length > 0 {
             true => continued(&file, &called, header)?,
-            false => {
-                file.set_len(0).map_err(|error| unable(&called, error))?;
-                (0, Sequence::new(&header.areas))
-            }
+            false => (0, Sequence::new(&header.areas)),
         };
+        file.set_len(at)
+            .and_then(|()| file.seek(SeekFrom::Start(at)).map(drop))
+            .map_err(|error| unable(&called, error))?;
         let mut part = Self {
             path: path.into(),
             part,
@@ -186,11 +190,6 @@ impl PartFile {
         };
         if at == 0 {
             part.put(&header.encode()?)?;
-        } else {
-            let file = part.file.get_mut();
-            file.set_len(at)
-                .and_then(|()| file.seek(SeekFrom::Start(at)).map(drop))
-                .map_err(|error| unable(&called, error))?;
         }
         Ok(part)
     }

@@ -14,7 +14,7 @@ use super::unable;
 use crate::save::Refused;
 
 /// What a partition table of an image counts in. Unit: bytes.
-const IMAGE_SECTOR_BYTES: u32 = 512;
+pub(super) const IMAGE_SECTOR_BYTES: u32 = 512;
 /// One discard asks for at most this much, so that a signal ends the work soon. Unit: bytes.
 const DISCARD_BYTES: u64 = 256 << 20;
 

@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 use std::fs::File;
+use std::os::unix::fs::OpenOptionsExt;
 use std::panic::resume_unwind;
 use std::path::Path;
 use std::sync::Arc;
@@ -109,12 +110,15 @@ fn in_new_file(
     if how.areas != ["user"] {
         return Err(Refused(format!("{name}: an image file has the user area only")).into());
     }
+    let area = Area { name: "user".into(), size_bytes: user.size_bytes, sector_bytes: real::IMAGE_SECTOR_BYTES };
+    let mapping = put::fit(name, pieces, &[area], how)?;
     let mut part = path.as_os_str().to_owned();
     part.push(".part");
     let part = Path::new(&part);
     let failed = |error: std::io::Error| unable(name, format!("cannot write: {error}"));
     let file = if how.resume && part.exists() {
-        File::options().write(true).open(part).map_err(failed)?
+        let no_link = rustix::fs::OFlags::NOFOLLOW.bits() as i32;
+        File::options().write(true).custom_flags(no_link).open(part).map_err(failed)?
     } else {
         File::create_new(part).map_err(|error| match error.kind() {
             std::io::ErrorKind::AlreadyExists => {
@@ -128,7 +132,6 @@ fn in_new_file(
     stop_by_signal(stop)?;
     let opened = open(part, name, &Opening::plain(true, stop)).map_err(|error| unable(name, error))?;
     let mut place = RealPlace::held(name, opened);
-    let mapping = put::fit(name, pieces, place.areas(), how)?;
     let counts = put::put(&mut place, pieces, (&mapping, how), stop)?;
     file.sync_all().and_then(|()| std::fs::rename(part, path)).map_err(failed)?;
     Ok(counts)

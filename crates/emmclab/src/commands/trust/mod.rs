@@ -2,9 +2,11 @@
 //!
 //! Reads registers, sysfs, the kernel's log and saved results. Writes only a file of its own, and only if asked.
 
+use std::fs::File;
 use std::io::Read;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
+use std::sync::atomic::AtomicBool;
 
 use anyhow::{Context, ensure};
 use emmc_analysis::Severity;
@@ -145,34 +147,38 @@ fn samples(path: &Path) -> anyhow::Result<Vec<Value>> {
 fn tested(args: &TrustArgs) -> anyhow::Result<Option<FileTest>> {
     let blocks = args.test_size.0 / BLOCK_BYTES;
     ensure!((1..=1 << 20).contains(&blocks), "--test-size: expected 4 KiB to 4 GiB");
-    let seed = std::process::id().into();
+    let stop = std::sync::Arc::new(AtomicBool::new(false));
+    crate::signals::stop_by_signal(&stop)?;
     if let Some(path) = &args.verify {
-        return compared(path, true).map(Some);
+        return compared(path, path, None, &stop).map(Some);
     }
+    // Another one each time: what an earlier test left on the card must not pass for this one's.
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    let seed = now.map_or(1, |now| now.as_nanos() as u64);
+    let written = |mut file: File, name: &Path| -> anyhow::Result<File> {
+        let written = stored_file::store(&mut file, blocks, seed, &stop);
+        written.with_context(|| format!("{}: writing", name.display()))?;
+        Ok(file)
+    };
     if let Some(path) = &args.keep {
-        let name = path.display();
-        stored_file::store(path, blocks, seed).with_context(|| format!("{name}: writing"))?;
-        return compared(path, false).map(Some);
+        let file = File::create_new(path).with_context(|| path.display().to_string())?;
+        written(file, path)?;
+        return compared(path, path, Some(seed), &stop).map(Some);
     }
     let Some(folder) = &args.test else { return Ok(None) };
     let name = folder.display();
     let room = emmc_linux::bench_context::available_bytes(folder).with_context(|| name.to_string())?;
     ensure!(room / 2 > args.test_size.0, "{name}: {room} bytes are free; the test needs twice its file");
-    let stop = std::sync::Arc::new(std::sync::atomic::AtomicBool::new(false));
-    crate::signals::stop_by_signal(&stop)?;
-    let path = folder.join(format!(".emmclab-trust-{}", std::process::id()));
-    let written = stored_file::store(&path, blocks, seed).with_context(|| format!("{name}: writing"));
-    let found = written.and_then(|()| compared(&path, false));
-    // What could not be written whole is of no use either.
-    let removed = std::fs::remove_file(&path);
-    let found = found?;
-    removed.with_context(|| format!("{}: removing it", path.display()))?;
-    Ok(Some(found))
+    let file = stored_file::unnamed(folder).with_context(|| name.to_string())?;
+    let file = written(file, folder)?;
+    compared(&stored_file::path_of(&file), folder, Some(seed), &stop).map(Some)
 }
 
-fn compared(path: &Path, is_later: bool) -> anyhow::Result<FileTest> {
-    let name = path.display();
-    let found = stored_file::compare(path).with_context(|| format!("{name}: reading it back"))?;
+/// Without a seed the file is of an earlier run.
+fn compared(path: &Path, called: &Path, seed: Option<u64>, stop: &AtomicBool) -> anyhow::Result<FileTest> {
+    let name = called.display();
+    let found = stored_file::compare(path, seed, stop).with_context(|| format!("{name}: reading it back"))?;
     let stored_file::StoredBlocks { blocks, wrong, unreadable, elsewhere } = found;
+    let is_later = seed.is_none();
     Ok(FileTest { file: name.to_string(), blocks, wrong, unreadable, elsewhere, is_later })
 }

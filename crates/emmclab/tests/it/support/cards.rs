@@ -1,5 +1,7 @@
 //! Registers for tests, and the checksum of a CID.
 
+use emmc_units::Rng;
+
 /// 512 bytes of EXT_CSD, zero but for these registers: first byte, width, value.
 pub(crate) fn ext_csd(registers: &[(usize, usize, u32)]) -> [u8; 512] {
     let mut bytes = [0; 512];
@@ -54,12 +56,8 @@ fn crc7(bytes: &[u8]) -> u8 {
 
 /// Pseudorandom bytes that are the same in every run.
 pub(crate) fn noise(seed: u64, length: usize) -> Vec<u8> {
-    // A multiplicative generator of 64 bits; its upper bits are sufficiently random.
-    let mut state = seed;
-    (0..length)
-        .map(|_| {
-            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-            (state >> 56) as u8
-        })
-        .collect()
+    let mut rng = Rng::new(seed);
+    let mut bytes: Vec<u8> = (0..length.div_ceil(8)).flat_map(|_| rng.next_u64().to_le_bytes()).collect();
+    bytes.truncate(length);
+    bytes
 }
