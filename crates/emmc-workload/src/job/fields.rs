@@ -7,6 +7,10 @@ use super::{Amount, JobError};
 
 /// Sectors that one command can ask for (CMD23).
 const REQUEST_SECTORS_MAX: u64 = 65535;
+/// The largest amount; more than a part of 64 GB with 10000 erases takes. Unit: bytes.
+const AMOUNT_BYTES_MAX: u64 = 1 << 50;
+/// The largest amount in capacities.
+const CAPACITIES_MAX: f64 = 1e6;
 
 /// The keys of an object, taken one by one.
 #[derive(Debug)]
@@ -107,12 +111,25 @@ impl Fields {
             self.take(field);
             return Ok(Some(Amount::UntilWornOut));
         }
-        let Some(times) = text.strip_suffix('x') else { return Ok(self.bytes(field)?.map(Amount::Bytes)) };
+        let Some(times) = text.strip_suffix('x') else {
+            let bytes = self.bytes(field)?;
+            if bytes.is_some_and(|bytes| bytes > AMOUNT_BYTES_MAX) {
+                return Err(self.error(
+                    field,
+                    &text.into(),
+                    "must be at most 1024 TiB; \"until worn out\" has no bound",
+                ));
+            }
+            return Ok(bytes.map(Amount::Bytes));
+        };
         self.take(field);
         let plain = times.chars().all(|c| c.is_ascii_digit() || c == '.');
         match times.parse::<f64>() {
-            Ok(times) if plain && times > 0.0 && times <= 1e9 => Ok(Some(Amount::Capacities(times))),
-            _ => Err(self.error(field, &text.into(), "must be a multiple of the capacity above 0x, e.g. 2.5x")),
+            Ok(times) if plain && times > 0.0 && times <= CAPACITIES_MAX => Ok(Some(Amount::Capacities(times))),
+            _ => {
+                let what = "must be a multiple of the capacity above 0x, at most 1000000x, e.g. 2.5x";
+                Err(self.error(field, &text.into(), what))
+            }
         }
     }
 

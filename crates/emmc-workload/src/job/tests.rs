@@ -111,6 +111,14 @@ fn errors_name_the_field() {
             r#""kind": "random", "amount": "0x""#,
             "phase 2 (random): amount: found \"0x\", must be a multiple of the capacity",
         ),
+        (
+            r#""kind": "random", "amount": "1000000001x""#,
+            "phase 2 (random): amount: found \"1000000001x\", must be a multiple of the capacity above 0x, at most 1000000x",
+        ),
+        (
+            r#""kind": "random", "amount": "1000000000GiB""#,
+            "phase 2 (random): amount: found \"1000000000GiB\", must be at most 1024 TiB",
+        ),
         (r#""kind": "random", "amount": "nanx""#, "phase 2 (random): amount: found \"nanx\", must be a multiple"),
         (r#""kind": "random", "amount": "1000B""#, "phase 2 (random): amount: found \"1000B\", must be whole sectors"),
         (r#""kind": "random", "amount": "50%""#, "phase 2 (random): amount: found \"50%\", must be whole sectors"),

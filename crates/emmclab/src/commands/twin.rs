@@ -40,9 +40,6 @@ const UNMEASURED: &str = "not measured: ";
 const ASSUMED: &str = "Assumed: ";
 const OF_A_FIT: [&str; 5] = [COMMAND, ERRORS, REGISTERS, UNMEASURED, ASSUMED];
 
-/// Larger than the file of a host. Unit: bytes.
-const HOST_BYTES_MAX: u64 = 1 << 20;
-
 /// Measurements of one part.
 struct Input {
     name: String,
@@ -189,7 +186,7 @@ fn described_host(name: &str) -> anyhow::Result<HostDescription> {
         let names = emmc_host::HOSTS.map(|(name, _)| name).join(", ");
         format!("--host {name}: expected {names}, or a file of lab calibrate")
     };
-    let bytes = crate::input::read(Path::new(name), HOST_BYTES_MAX).with_context(shipped)?;
+    let bytes = crate::input::read(Path::new(name), crate::input::HOST_BYTES_MAX).with_context(shipped)?;
     HostDescription::from_toml(&String::from_utf8_lossy(&bytes))
         .with_context(|| format!("{name}: not the file of a host"))
 }

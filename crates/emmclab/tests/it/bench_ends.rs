@@ -5,7 +5,7 @@ use std::process::{Command, Stdio};
 
 use crate::support::hold::{Hold, with_default_signals};
 use crate::support::loops::{Loop, succeeds};
-use crate::support::{command, emmclab, names_in, save, scratch, skip};
+use crate::support::{command, emmclab, names_in, rounds, save, scratch, skip};
 
 fn content(bytes: usize) -> Vec<u8> {
     (0..bytes).map(|at| (at >> 12) as u8 ^ (at as u8).wrapping_mul(41)).collect()
@@ -47,10 +47,14 @@ fn content_is_restored(point: (&str, u32), is_as_expected: impl Fn(Option<i32>, 
     let folder = scratch(&format!("signals_{}", point.0));
     let before = content(2 << 20);
     let file = save(&folder, "file", &before);
-    for signal in SIGNALS {
-        let (code, told, errors) = signalled(":", &file, point, signal);
-        assert!(is_as_expected(code, &told, &errors), "{signal}: {code:?} {told} {errors}");
-        assert!(std::fs::read(&file).unwrap() == before, "{signal}");
+    // While it writes, each round at a later request.
+    for round in 0..rounds(1) {
+        let point = if point.0 == "written" { (point.0, point.1 + round as u32) } else { point };
+        for signal in SIGNALS {
+            let (code, told, errors) = signalled(":", &file, point, signal);
+            assert!(is_as_expected(code, &told, &errors), "{signal}: {code:?} {told} {errors}");
+            assert!(std::fs::read(&file).unwrap() == before, "{signal}");
+        }
     }
 }
 

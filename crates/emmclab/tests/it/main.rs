@@ -73,6 +73,7 @@ mod trim;
 mod trust;
 #[cfg(feature = "twin")]
 mod twin;
+mod unbounded;
 #[cfg(feature = "sim")]
 mod vendor_report;
 #[cfg(feature = "twin")]

@@ -15,12 +15,37 @@ use client::Client;
 
 /// A card of 16 MiB, so that collection is at work after a few hundred writes.
 fn card(folder: &Path, name: &str) -> PathBuf {
-    let text = emmclab(["sim", "profiles", "generic-8g"]).exits(0).stdout;
-    let text = text
-        .replace("user_bytes = 7818182656", "user_bytes = 16777216")
-        .replace("pages_per_block = 256", "pages_per_block = 16")
-        .replace("over_provisioning = 0.07", "over_provisioning = 0.3")
-        .replace("enhanced_groups_max = 466", "enhanced_groups_max = 1");
+    let changes = [
+        ("user_bytes = 7818182656", "user_bytes = 16777216"),
+        ("pages_per_block = 256", "pages_per_block = 16"),
+        ("over_provisioning = 0.07", "over_provisioning = 0.3"),
+        ("enhanced_groups_max = 466", "enhanced_groups_max = 1"),
+    ];
+    changed(folder, name, "generic-8g", &changes)
+}
+
+/// The same with segment mapping: 32 allocation units, seven of them open; writes are protected against cuts.
+fn segment_card(folder: &Path, name: &str) -> PathBuf {
+    let changes = [
+        ("user_bytes = 7784628224", "user_bytes = 16777216"),
+        ("boot_bytes = 1048576", "boot_bytes = 131072"),
+        ("group_bytes = 4194304", "group_bytes = 524288"),
+        ("pages_per_block = 128", "pages_per_block = 16"),
+        ("over_provisioning = 0.02", "over_provisioning = 0.6"),
+        ("spare_blocks = 24", "spare_blocks = 4"),
+        ("factory_bad_blocks = 6", "factory_bad_blocks = 1"),
+        ("WR_REL_SET = 0", "WR_REL_SET = 31"),
+    ];
+    changed(folder, name, "toshiba-7au", &changes)
+}
+
+/// A card of a shipped profile with other values.
+fn changed(folder: &Path, name: &str, profile: &str, changes: &[(&str, &str)]) -> PathBuf {
+    let mut text = emmclab(["sim", "profiles", profile]).exits(0).stdout;
+    for (line, instead) in changes {
+        assert!(text.contains(line), "{profile}: no {line}");
+        text = text.replace(line, instead);
+    }
     let profile = save(folder, "small.toml", text);
     let card = folder.join(name);
     emmclab(["sim", "create", "--profile", &profile, &card.display().to_string()]).exits(0);

@@ -162,7 +162,7 @@ fn board(name: &str) -> anyhow::Result<Attached> {
         let known: Vec<_> = boards.chain(emmc_host::HOSTS.map(|(name, _)| name)).collect();
         bail!("--board {name:?}: expected one of {}, or the file of a host (NAME.toml)", known.join(", "));
     }
-    let text = std::fs::read_to_string(name).with_context(|| format!("{name}: cannot read"))?;
+    let text = crate::input::text(name.as_ref(), crate::input::HOST_BYTES_MAX)?;
     let host = HostDescription::from_toml(&text).with_context(|| format!("{name}: not the file of a host"))?;
     Ok(Attached::Described(Box::new(host)))
 }

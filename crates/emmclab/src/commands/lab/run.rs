@@ -37,6 +37,8 @@ pub(crate) const SCHEMA: &str = "emmclab.lab-run/1";
 /// The user's script and job in the guest.
 const SCRIPT: &str = "lab-script";
 const JOB: &str = "job.fio";
+/// The largest script. Unit: bytes.
+pub(super) const SCRIPT_BYTES_MAX: u64 = 1 << 20;
 /// The kernel's buffer of events. Unit: KiB.
 const TRACE_KIB: u32 = 65536;
 /// The kernel's driver then has no scatter and gather. Source: Linux, drivers/mmc/host/sdhci.h,
@@ -159,7 +161,7 @@ pub(super) fn measure(args: &LabRunArgs, stop: &Arc<AtomicBool>) -> anyhow::Resu
     let machine = &args.machine;
     let identity = identity(args)?;
     let path = &machine.script;
-    let text = fs::read_to_string(path).with_context(|| format!("{}: cannot read", path.display()))?;
+    let text = crate::input::text(path, SCRIPT_BYTES_MAX)?;
     let environment = environment(args);
     let kernel = Kernel::find(machine.kernel.as_deref())?;
     let run_folder = RunFolder::new().context("a folder for the run")?;

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 
-use anyhow::{Context, bail, ensure};
+use anyhow::{bail, ensure};
 use emmc_lab::kernel::Kernel;
 use emmc_lab::run::Figure;
 use serde::Serialize;
@@ -118,7 +118,7 @@ pub(crate) fn run(args: &LabSweepArgs, output: &mut Output) -> CommandResult {
         crate::commands::sim::run::load_job(job)?;
     }
     let script = &machine.script;
-    std::fs::read_to_string(script).with_context(|| format!("{}: cannot read", script.display()))?;
+    crate::input::text(script, run::SCRIPT_BYTES_MAX)?;
     let kernel = Kernel::find(machine.kernel.as_deref())?;
     let cells = cells(args)?;
     let stop = Arc::new(AtomicBool::new(false));

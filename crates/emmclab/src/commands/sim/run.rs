@@ -1,6 +1,5 @@
 //! `sim run`: a workload on a virtual card, in simulated time.
 
-use std::io::Read;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -17,14 +16,17 @@ use serde::Serialize;
 use crate::CommandResult;
 use crate::cli::SimRunArgs;
 use crate::exit::Exit;
+use crate::input;
 use crate::output::{Output, Page};
 use crate::progress::Watched;
 use crate::virtual_card::Powered;
 
 pub(crate) const SCHEMA: &str = "emmclab.sim-run/1";
 
-/// The largest job file that is read.
-const JOB_BYTES_MAX: u64 = 1 << 30;
+/// The largest job file that is read. Unit: bytes.
+const JOB_BYTES_MAX: u64 = 64 << 20;
+/// The largest trace of a job. Unit: bytes.
+const TRACE_BYTES_MAX: u64 = 1 << 30;
 
 /// What `sim run --json` prints.
 #[derive(Serialize)]
@@ -82,7 +84,7 @@ pub(crate) fn run(args: &SimRunArgs, output: &mut Output) -> CommandResult {
 /// A shipped job, or one in a file.
 pub(crate) fn load_job(name: &Path) -> anyhow::Result<Job> {
     let (text, folder) = read_job(name)?;
-    let mut load = |name: &str| std::fs::read(folder.join(name)).map_err(|error| error.to_string());
+    let mut load = |name: &str| input::read(&folder.join(name), TRACE_BYTES_MAX).map_err(|error| format!("{error:#}"));
     Job::from_json(&text, &mut load).with_context(|| name.display().to_string())
 }
 
@@ -107,13 +109,13 @@ fn read_job(name: &Path) -> anyhow::Result<(String, &Path)> {
     if let Some(ready) = name.to_str().and_then(ready_job) {
         return Ok((ready.text.into(), Path::new("")));
     }
-    let mut text = String::new();
-    let source: Box<dyn Read> = match name == Path::new("-") {
-        true => Box::new(std::io::stdin().lock()),
-        false => Box::new(std::fs::File::open(name).with_context(|| cannot_read(name))?),
-    };
-    source.take(JOB_BYTES_MAX).read_to_string(&mut text).with_context(|| cannot_read(name))?;
-    Ok((text, name.parent().unwrap_or(Path::new(""))))
+    if name == Path::new("-") {
+        let called = "standard input";
+        let bytes = input::limited(called, std::io::stdin().lock(), JOB_BYTES_MAX)?;
+        return Ok((input::utf8(called, bytes)?, Path::new("")));
+    }
+    std::fs::metadata(name).with_context(|| cannot_read(name))?;
+    Ok((input::text(name, JOB_BYTES_MAX)?, name.parent().unwrap_or(Path::new(""))))
 }
 
 /// The error for a job name that is neither a shipped job nor a readable file.

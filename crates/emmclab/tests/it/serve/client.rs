@@ -7,6 +7,7 @@ use std::path::Path;
 
 const READ: u16 = 0;
 const WRITE: u16 = 1;
+const FLUSH: u16 = 3;
 const TRIM: u16 = 4;
 const REQUEST: u32 = 0x2560_9513;
 const REPLY: u32 = 0x6744_6698;
@@ -54,6 +55,12 @@ impl Client {
     /// Sends a trim and does not wait.
     pub(crate) fn send_trim(&mut self, handle: u64, offset: u64, length: u32) -> std::io::Result<()> {
         self.send(TRIM, handle, offset, length, &[])
+    }
+
+    /// Waits until everything that was acknowledged is durable; no request may be outstanding.
+    pub(crate) fn flush(&mut self) -> std::io::Result<u32> {
+        self.send(FLUSH, 1, 0, 0, &[])?;
+        self.reply().map(|(_, error)| error)
     }
 
     /// The next reply: its handle and error.

@@ -1,112 +1,196 @@
-//! A server is killed while a client writes: the next server has all acknowledged data.
+//! A server is killed while a client writes, and the card's power is cut: the next server has all acknowledged data,
+//! after a cut all that was flushed. `EMMCLAB_ROUNDS` is the number of rounds.
 
+use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::client::Client;
-use super::{Server, card, scratch};
+use emmc_units::Rng;
 
-/// Bytes that are written at a time: a mapping unit.
+use super::client::Client;
+use super::{Server, card, scratch, segment_card};
+use crate::support::{emmclab, rounds};
+
+/// Bytes that are written at a time: a mapping unit of one of the cards.
 const BLOCK: usize = 4096;
 const BLOCKS: usize = (16 << 20) / BLOCK;
 /// Outstanding requests.
 const DEPTH: usize = 4;
-/// Times that the server is killed.
-const KILLS: u64 = 60;
 
-/// Random numbers, the same in every run.
-struct Chance(u64);
-
-impl Chance {
-    fn below(&mut self, end: u64) -> u64 {
-        self.0 = self.0.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(0x1405_7b7e_f767_814f);
-        (self.0 >> 33) % end
-    }
+/// The possible content of a block: generations, 0 for zeros.
+#[derive(Clone)]
+struct Known {
+    /// If the power stays on: the last acknowledged one, and outstanding ones.
+    on: Vec<u64>,
+    /// After a cut: also everything since the last flush. A discard may be undone by any cut.
+    cut: Vec<u64>,
 }
 
-/// The possible content of a block: generations, 0 for zeros. The last acknowledged one, and the outstanding ones.
-#[derive(Clone)]
-struct Known(Vec<u64>);
+impl Known {
+    fn zeros() -> Self {
+        Self { on: vec![0], cut: vec![0] }
+    }
+
+    fn sent(&mut self, generation: u64) {
+        self.on.push(generation);
+        self.cut.push(generation);
+    }
+
+    fn acknowledged(&mut self) {
+        self.on.drain(..self.on.len() - 1);
+    }
+
+    fn flushed(&mut self) {
+        match self.on[..] {
+            [generation] if generation != 0 => self.cut = vec![generation],
+            _ => {}
+        }
+    }
+}
 
 fn content(block: usize, generation: u64) -> Vec<u8> {
-    let mut bytes = Vec::with_capacity(BLOCK);
     let word = if generation == 0 { 0 } else { generation << 16 | block as u64 };
-    (0..BLOCK / 8).for_each(|_| bytes.extend(word.to_le_bytes()));
-    bytes
+    word.to_le_bytes().repeat(BLOCK / 8)
 }
 
-/// Writes and trims until the server dies.
-fn work(client: &mut Client, known: &mut [Known], generation: &mut u64, chance: &mut Chance, acknowledged: &AtomicU64) {
-    let mut under_way: Vec<(u64, usize)> = Vec::new();
-    loop {
-        while under_way.len() < DEPTH {
-            let block = chance.below(BLOCKS as u64) as usize;
-            // One request a block at a time: the order of two is the server's choice.
-            if under_way.iter().any(|(_, other)| *other == block) {
+/// What a client does to a card, over all servers.
+struct Work {
+    known: Vec<Known>,
+    generation: u64,
+    rng: Rng,
+    flushes: u64,
+}
+
+impl Work {
+    /// Writes, trims and flushes until the server dies. Requests fail while the power is off.
+    fn go(&mut self, client: &mut Client, acknowledged: &AtomicU64) {
+        let mut under_way: Vec<(u64, usize)> = Vec::new();
+        loop {
+            let flushes = self.rng.below(64) == 0;
+            while !flushes && under_way.len() < DEPTH {
+                let block = self.rng.below(BLOCKS as u64) as usize;
+                // One request a block at a time: the order of two is the server's choice.
+                if under_way.iter().any(|(_, other)| *other == block) {
+                    continue;
+                }
+                self.generation += 1;
+                let (handle, offset) = (self.generation, (block * BLOCK) as u64);
+                let is_trim = self.rng.below(8) == 0;
+                self.known[block].sent(if is_trim { 0 } else { handle });
+                let sent = match is_trim {
+                    true => client.send_trim(handle, offset, BLOCK as u32),
+                    false => client.send_write(handle, offset, &content(block, handle)),
+                };
+                if sent.is_err() {
+                    return;
+                }
+                under_way.push((handle, block));
+            }
+            while flushes && !under_way.is_empty() {
+                if self.reply(client, &mut under_way, acknowledged).is_none() {
+                    return;
+                }
+            }
+            if !flushes {
+                if self.reply(client, &mut under_way, acknowledged).is_none() {
+                    return;
+                }
                 continue;
             }
-            *generation += 1;
-            let (handle, offset) = (*generation, (block * BLOCK) as u64);
-            let sent = if chance.below(8) == 0 {
-                known[block].0.push(0);
-                client.send_trim(handle, offset, BLOCK as u32)
-            } else {
-                known[block].0.push(handle);
-                client.send_write(handle, offset, &content(block, handle))
-            };
-            if sent.is_err() {
-                return;
+            match client.flush() {
+                Ok(0) => {
+                    self.flushes += 1;
+                    self.known.iter_mut().for_each(Known::flushed);
+                }
+                Ok(_) => {}
+                Err(_) => return,
             }
-            under_way.push((handle, block));
         }
-        let Ok((handle, error)) = client.reply() else { return };
-        assert_eq!(error, 0);
-        let at = under_way.iter().position(|(known, _)| *known == handle).unwrap();
+    }
+
+    fn reply(
+        &mut self,
+        client: &mut Client,
+        under_way: &mut Vec<(u64, usize)>,
+        acknowledged: &AtomicU64,
+    ) -> Option<()> {
+        let (handle, error) = client.reply().ok()?;
+        let at = under_way.iter().position(|(sent, _)| *sent == handle).unwrap();
         let (_, block) = under_way.swap_remove(at);
-        known[block].0.drain(..known[block].0.len() - 1);
+        if error == 0 {
+            self.known[block].acknowledged();
+        }
         acknowledged.fetch_add(1, Ordering::Release);
+        Some(())
     }
-}
 
-/// Reads everything; then the content of each block is known.
-fn check(client: &mut Client, known: &mut [Known], kill: u64) {
-    const AT_ONCE: usize = 256;
-    for first in (0..BLOCKS).step_by(AT_ONCE) {
-        let (error, bytes) = client.read((first * BLOCK) as u64, (AT_ONCE * BLOCK) as u32);
-        assert_eq!(error, 0);
-        for (block, bytes) in (first..).zip(bytes.chunks_exact(BLOCK)) {
-            let allowed = &known[block].0;
-            let found = allowed.iter().find(|generation| bytes == content(block, **generation));
-            let Some(&found) = found else {
-                panic!("kill {kill}, block {block}: {:02x?} is none of {allowed:?}", &bytes[..16]);
-            };
-            known[block].0 = vec![found];
+    /// Reads everything; then the content of each block is known.
+    fn check(&mut self, client: &mut Client, round: u64, was_cut: bool) {
+        const AT_ONCE: usize = 256;
+        for first in (0..BLOCKS).step_by(AT_ONCE) {
+            let (error, bytes) = client.read((first * BLOCK) as u64, (AT_ONCE * BLOCK) as u32);
+            assert_eq!(error, 0);
+            for (block, bytes) in (first..).zip(bytes.chunks_exact(BLOCK)) {
+                let known = &mut self.known[block];
+                let allowed = if was_cut { &known.cut } else { &known.on };
+                let found = allowed.iter().find(|generation| bytes == content(block, **generation));
+                let Some(&found) = found else {
+                    panic!("round {round}, block {block}: {:02x?} is none of {allowed:?}", &bytes[..16]);
+                };
+                known.on = vec![found];
+                if was_cut {
+                    known.cut = vec![found];
+                } else if !known.cut.contains(&found) {
+                    known.cut.push(found);
+                }
+            }
         }
     }
 }
 
-#[test]
-fn acknowledged_data_survives_kill_9() {
-    let folder = scratch("serve_killed");
-    let card = card(&folder, "card");
-    let mut known = vec![Known(vec![0]); BLOCKS];
-    let (mut generation, mut chance) = (0, Chance(1));
-    for kill in 0..KILLS {
-        let server = Server::start(&card);
-        check(&mut server.client(), &mut known, kill);
+/// Cuts the power within an operation of the flash that the client's requests lead to.
+fn cut(card: &Path, seed: u64) {
+    let name = card.display().to_string();
+    let at = (1 + seed % 40).to_string();
+    emmclab(["sim", "ctl", &name, "cut", "--at-operation", &at, "--seed", &seed.to_string()]).exits(0);
+    while emmclab(["sim", "ctl", &name, "state", "--json"]).exits(0).json()["powered"] == true {}
+}
+
+fn acknowledged_data_survives(card: &Path, rounds: u64) {
+    let mut work = Work { known: vec![Known::zeros(); BLOCKS], generation: 0, rng: Rng::new(1), flushes: 0 };
+    let mut was_cut = false;
+    for round in 0..rounds {
+        let server = Server::start(card);
+        work.check(&mut server.client(), round, was_cut);
         let (mut client, acknowledged) = (server.client(), AtomicU64::new(0));
         // From no request at all to a good deal more than the card holds.
-        let enough = chance.below(3) * chance.below(400);
+        let (enough, seed) = (work.rng.below(3) * work.rng.below(400), work.rng.next_u64() >> 32);
+        was_cut = round % 2 == 1;
         std::thread::scope(|scope| {
-            let acknowledged = &acknowledged;
-            let (known, generation, chance) = (&mut known, &mut generation, &mut chance);
-            scope.spawn(move || work(&mut client, known, generation, chance, acknowledged));
+            let (acknowledged, work) = (&acknowledged, &mut work);
+            scope.spawn(move || work.go(&mut client, acknowledged));
             while acknowledged.load(Ordering::Acquire) < enough {
                 std::thread::yield_now();
+            }
+            if was_cut {
+                cut(card, seed);
             }
             server.kill();
         });
     }
-    let server = Server::start(&card);
-    check(&mut server.client(), &mut known, KILLS);
-    assert!(generation > 5000, "{generation} requests");
+    let server = Server::start(card);
+    work.check(&mut server.client(), rounds, was_cut);
+    assert!(work.generation > 80 * rounds && work.flushes > rounds / 2, "{} requests", work.generation);
+    println!("{rounds} rounds, {} requests, {} flushes, 0 bytes lost", work.generation, work.flushes);
+}
+
+#[test]
+fn acknowledged_data_survives_kill_9_and_cuts_on_a_page_mapped_card() {
+    let folder = scratch("serve_killed");
+    acknowledged_data_survives(&card(&folder, "card"), rounds(30));
+}
+
+#[test]
+fn acknowledged_data_survives_kill_9_and_cuts_on_a_segment_mapped_card() {
+    let folder = scratch("serve_killed_segments");
+    acknowledged_data_survives(&segment_card(&folder, "card"), rounds(30));
 }

@@ -148,3 +148,8 @@ pub(crate) fn is_root() -> bool {
     use std::os::unix::fs::MetadataExt;
     std::fs::metadata("/proc/self").is_ok_and(|own| own.uid() == 0)
 }
+
+/// How often a test repeats what is random in it: `EMMCLAB_ROUNDS`.
+pub(crate) fn rounds(otherwise: u64) -> u64 {
+    std::env::var("EMMCLAB_ROUNDS").map_or(otherwise, |count| count.parse().expect("a number of rounds"))
+}
