@@ -1,4 +1,5 @@
-//! Input without a bound is refused with the limit, before it is read: files of 3 GiB, deep JSON, amounts of 10^18 bytes.
+//! Input without a bound is refused with the limit, before it is read: files of 3 GiB, deep JSON, amounts of 10^18
+//! bytes.
 
 use std::fs::File;
 
