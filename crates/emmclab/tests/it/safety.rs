@@ -1,4 +1,4 @@
-//! Every test that docs/safety.md names exists.
+//! Every test that docs/safety.md and ARCHITECTURE.md name exists.
 
 use std::path::{Path, PathBuf};
 
@@ -29,27 +29,38 @@ fn runs(filter: &str, sources: &[PathBuf]) -> bool {
     })
 }
 
-#[test]
-fn every_test_that_the_page_names_exists() {
+/// The tests that a page names: `T FILTER` and `cargo test -p CRATE ... FILTER`. Each must exist; returns their number.
+fn named_by(name: &str) -> usize {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let page = std::fs::read_to_string(root.join("docs/safety.md")).unwrap();
+    let page = std::fs::read_to_string(root.join(name)).unwrap();
     let page = page.split_whitespace().collect::<Vec<_>>().join(" ");
     let mut count = 0;
     for command in page.split('`').skip(1).step_by(2) {
         let words: Vec<&str> = command.split(' ').collect();
         let (folder, filter) = match words[..] {
             ["T", filter] if filter != "NAME" => ("crates/emmclab/tests/it".to_owned(), filter),
-            ["cargo", "test", "-p", name, .., filter] if filter != "NAME" => (format!("crates/{name}"), filter),
+            ["cargo", "test", "-p", name, .., filter] if filter != "NAME" && !filter.starts_with("--") => {
+                (format!("crates/{name}"), filter)
+            }
             _ => continue,
         };
         let mut found = Vec::new();
         sources(&root.join(&folder), &mut found);
-        assert!(runs(filter, &found), "docs/safety.md: `{command}`: no such test in {folder}");
+        assert!(runs(filter, &found), "{name}: `{command}`: no such test in {folder}");
         count += 1;
     }
-    assert!(count > 30, "{count} tests are named");
+    count
+}
+
+#[test]
+fn every_test_that_a_page_names_exists() {
+    for (name, at_least) in [("docs/safety.md", 30), ("ARCHITECTURE.md", 30)] {
+        let count = named_by(name);
+        assert!(count > at_least, "{name}: {count} tests are named");
+    }
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let mut found = Vec::new();
-    sources(&root.join("crates/emmclab/tests/it"), &mut found);
+    sources(&root.join("tests/it"), &mut found);
     for unknown in ["bench_real::no_such_test", "no_such_module::", "no_such_test"] {
         assert!(!runs(unknown, &found), "{unknown}");
     }
