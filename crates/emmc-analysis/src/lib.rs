@@ -5,6 +5,7 @@
 
 pub mod capacity;
 pub mod comparison;
+pub mod erase;
 pub mod evidence;
 pub mod finding;
 pub mod health;

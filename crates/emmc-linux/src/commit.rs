@@ -8,7 +8,7 @@ use std::fs::File;
 use std::io;
 use std::path::Path;
 
-use emmc_port::{Approved, CommandPort, PortError};
+use emmc_port::{Approved, ApprovedErase, CommandPort, PortError};
 use emmc_regs::CardKind;
 use emmc_regs::ext_csd::EXT_CSD_BYTES;
 use emmc_regs::r1::R1;
@@ -56,14 +56,36 @@ impl CommandPort for LivePort {
     fn send(&mut self, command: Approved) -> Result<(), PortError> {
         let opcode = command.opcode();
         ioctl::send_approved(&self.device, command).map_err(|error| lost(opcode, &error))?;
-        let status = ioctl::read_status(&self.device, EMMC_RCA).map_err(|error| lost(13, &error))?;
-        let errors: Vec<&str> = R1(status).errors(CardKind::Emmc).map(|bit| bit.name).collect();
-        if errors.is_empty() { Ok(()) } else { Err(PortError::Refused { opcode, status: errors.join(" ") }) }
+        self.status(opcode)
     }
+
+    /// The kernel sends the three commands without another one between them.
+    fn erase(&mut self, command: ApprovedErase) -> Result<(), PortError> {
+        let responses = ioctl::send_erase(&self.device, command).map_err(|error| lost(38, &error))?;
+        for ((opcode, _), response) in command.commands().into_iter().zip(responses) {
+            refused(opcode, response)?;
+        }
+        self.status(38)
+    }
+}
+
+impl LivePort {
+    fn status(&self, opcode: u8) -> Result<(), PortError> {
+        let status = ioctl::read_status(&self.device, EMMC_RCA).map_err(|error| lost(13, &error))?;
+        refused(opcode, status)
+    }
+}
+
+fn refused(opcode: u8, status: u32) -> Result<(), PortError> {
+    let errors: Vec<&str> = R1(status).errors(CardKind::Emmc).map(|bit| bit.name).collect();
+    if errors.is_empty() { Ok(()) } else { Err(PortError::Refused { opcode, status: errors.join(" ") }) }
 }
 
 #[cfg(test)]
 mod tests {
+    use emmc_port::Consent;
+    use emmc_regs::command::Erase;
+
     use super::*;
 
     #[test]
@@ -72,6 +94,8 @@ mod tests {
         let error = port.ext_csd().unwrap_err();
         assert_eq!(error, PortError::Lost { opcode: 8, reason: "not the device of an MMC card".into() });
         assert!(matches!(port.send(Approved::free_group(0)), Err(PortError::Lost { opcode: 29, .. })));
+        let erase = ApprovedErase::new(Erase::Trim, [0, 7], 300, Consent::CONTENT_LOST).unwrap();
+        assert!(matches!(port.erase(erase), Err(PortError::Lost { opcode: 38, .. })));
         assert!(LivePort::open(Path::new("/dev/no such card")).is_err());
     }
 }

@@ -15,7 +15,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 #[cfg(feature = "bench")]
-use emmc_port::Approved;
+use emmc_port::{Approved, ApprovedErase};
 use emmc_units::Bytes;
 // A signed int in musl, an unsigned long in glibc: the cast keeps the bits.
 use libc::Ioctl;
@@ -58,11 +58,17 @@ const _: () = assert!(offset_of!(MmcIocCmd, data_ptr) == 64);
 /// Source: Linux `include/uapi/asm-generic/ioctl.h`. The architectures that lay out the direction otherwise (MIPS,
 /// PowerPC, SPARC) arrive at the same number.
 const MMC_IOC_CMD: u32 = 3 << 30 | (size_of::<MmcIocCmd>() as u32) << 16 | MMC_BLOCK_MAJOR << 8;
+/// `_IOWR(179, 1, struct mmc_ioc_multi_cmd)`, whose size is that of the number of commands before them.
+#[cfg(feature = "bench")]
+const MMC_IOC_MULTI_CMD: u32 = 3 << 30 | 8 << 16 | MMC_BLOCK_MAJOR << 8 | 1;
 const MMC_BLOCK_MAJOR: u32 = 179;
 const _: () = assert!(MMC_IOC_CMD == 0xc048_b300);
 
 /// `MMC_RSP_R1 | MMC_CMD_AC`.
 const R1: c_uint = 0x15;
+/// `MMC_RSP_SPI_R1 | MMC_RSP_R1 | MMC_CMD_AC`.
+#[cfg(feature = "bench")]
+const R1_PLAIN: c_uint = 0x95;
 /// `MMC_RSP_SPI_R1B | MMC_RSP_R1B | MMC_CMD_AC`.
 #[cfg(feature = "bench")]
 const R1_BUSY: c_uint = 0x49d;
@@ -141,6 +147,35 @@ pub(crate) fn send_approved(device: &File, command: Approved) -> io::Result<()> 
     cmd.write_flag = 1;
     // SAFETY: `blksz * blocks` is zero: the kernel moves no data.
     unsafe { cmd.send(device) }
+}
+
+/// `struct mmc_ioc_multi_cmd` with three commands.
+#[cfg(feature = "bench")]
+#[repr(C)]
+struct ThreeCommands {
+    num_of_cmds: u64,
+    cmds: [MmcIocCmd; 3],
+}
+
+/// Sends an approved erase as one request of the kernel, and returns when the card is no longer busy, with the three
+/// responses. Called by `commit` alone.
+///
+/// Errors: the kernel's, as of [`read_block`].
+#[cfg(feature = "bench")]
+pub(crate) fn send_erase(device: &File, erase: ApprovedErase) -> io::Result<[u32; 3]> {
+    let command = |(opcode, argument): (u8, u32)| {
+        let is_last = opcode == 38;
+        let mut cmd = MmcIocCmd::new(opcode.into(), argument, if is_last { R1_BUSY } else { R1_PLAIN });
+        cmd.write_flag = 1;
+        cmd.cmd_timeout_ms = if is_last { erase.timeout_ms() } else { 0 };
+        cmd
+    };
+    let mut three = ThreeCommands { num_of_cmds: 3, cmds: erase.commands().map(command) };
+    let request = MMC_IOC_MULTI_CMD as Ioctl;
+    // SAFETY: the request reads the number of commands and as many commands behind it, and writes their responses;
+    // `three` holds those and lives until the call returns. `blksz * blocks` of each is zero: the kernel moves no data.
+    let result = unsafe { libc::ioctl(device.as_raw_fd(), request, std::ptr::from_mut(&mut three)) };
+    if result == -1 { Err(io::Error::last_os_error()) } else { Ok(three.cmds.map(|cmd| cmd.response[0])) }
 }
 
 impl MmcIocCmd {

@@ -3,12 +3,14 @@
 //! [`Approved`] is made from a write that the field table allows, and a [`Consent`] that covers it; nothing else can be
 //! sent. Absent on purpose: which changes make sense (`emmc-analysis`), and the system calls (`emmc-linux`).
 
+use emmc_regs::command::{Erase, Switch, SwitchAccess};
 use emmc_regs::ext_csd::{ByteWrite, EXT_CSD_BYTES, reg};
 
 /// What the user agreed to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Consent {
     permanent: bool,
+    content: bool,
 }
 
 /// The serial number that was given is not that of the card.
@@ -23,7 +25,10 @@ pub struct OtherSerial {
 
 impl Consent {
     /// To changes that can be reverted.
-    pub const REVERSIBLE: Self = Self { permanent: false };
+    pub const REVERSIBLE: Self = Self { permanent: false, content: false };
+
+    /// To the loss of content, and to changes that can be reverted.
+    pub const CONTENT_LOST: Self = Self { permanent: false, content: true };
 
     /// To changes that cannot be reverted: `given` is the card's serial number, hexadecimal as sysfs prints it.
     ///
@@ -33,7 +38,7 @@ impl Consent {
         let digits = digits.strip_prefix("0x").or_else(|| digits.strip_prefix("0X")).unwrap_or(digits);
         let is_plain = !digits.is_empty() && digits.chars().all(|digit| digit.is_ascii_hexdigit());
         match u32::from_str_radix(digits, 16) {
-            Ok(number) if is_plain && number == serial => Ok(Self { permanent: true }),
+            Ok(number) if is_plain && number == serial => Ok(Self { permanent: true, content: false }),
             _ => Err(OtherSerial { expected: serial_text(serial), given: given.trim().into() }),
         }
     }
@@ -72,13 +77,22 @@ impl Approved {
         if is_permanent && !consent.permanent {
             return Err(NotAgreed { what: write.field().name });
         }
-        let switch = emmc_regs::command::Switch {
-            access: emmc_regs::command::SwitchAccess::WriteByte,
-            index: write.offset(),
-            value: write.new_value(),
-            cmd_set: 0,
-        };
-        Ok(Self { opcode: 6, argument: switch.encode() })
+        Ok(Self::switch(write.offset(), write.new_value()))
+    }
+
+    fn switch(index: u8, value: u8) -> Self {
+        let switch = Switch { access: SwitchAccess::WriteByte, index, value, cmd_set: 0 };
+        Self { opcode: 6, argument: switch.encode() }
+    }
+
+    /// CMD6 of SANITIZE_START: the card removes what is unmapped from its flash.
+    ///
+    /// Errors: nobody agreed to the loss of content.
+    pub fn sanitize(consent: Consent) -> Result<Self, NotAgreed> {
+        match consent.content {
+            true => Ok(Self::switch(reg::SANITIZE_START.offset as u8, 1)),
+            false => Err(NotAgreed { what: reg::SANITIZE_START.name }),
+        }
     }
 
     /// CMD28: protects the group at an address, in the way that USER_WP of `ext_csd`, as just read, says.
@@ -107,6 +121,38 @@ impl Approved {
     /// Its argument.
     pub const fn argument(self) -> u32 {
         self.argument
+    }
+}
+
+/// A range that may be erased: CMD35, CMD36 and CMD38, with nothing between them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ApprovedErase {
+    first: u32,
+    last: u32,
+    kind: Erase,
+    timeout_ms: u32,
+}
+
+impl ApprovedErase {
+    /// From the first address to the last, in the card's own unit; `timeout_ms`: the most that the card may take by its
+    /// registers.
+    ///
+    /// Errors: nobody agreed to the loss of content.
+    pub fn new(kind: Erase, [first, last]: [u32; 2], timeout_ms: u32, consent: Consent) -> Result<Self, NotAgreed> {
+        match consent.content {
+            true => Ok(Self { first, last, kind, timeout_ms }),
+            false => Err(NotAgreed { what: "erasing" }),
+        }
+    }
+
+    /// The commands in order: index and argument.
+    pub fn commands(self) -> [(u8, u32); 3] {
+        [(35, self.first), (36, self.last), (38, self.kind.encode())]
+    }
+
+    /// The most that the last command may take. Unit: ms.
+    pub const fn timeout_ms(self) -> u32 {
+        self.timeout_ms
     }
 }
 
@@ -147,6 +193,12 @@ pub trait CommandPort {
     ///
     /// Errors: refused, no answer.
     fn send(&mut self, command: Approved) -> Result<(), PortError>;
+
+    /// Sends the three commands, with no other between them, and returns when the card is ready again without an error
+    /// bit.
+    ///
+    /// Errors: refused, no answer.
+    fn erase(&mut self, command: ApprovedErase) -> Result<(), PortError>;
 }
 
 #[cfg(test)]
@@ -165,6 +217,22 @@ mod tests {
         for given in ["", "0x", "43981", "+abcd", "yes", "0xabce"] {
             assert!(Consent::permanent(given, 0xabcd).is_err(), "{given:?}");
         }
+    }
+
+    #[test]
+    fn content_is_erased_with_consent_to_its_loss_only() {
+        let permanent = Consent::permanent("1", 1).unwrap();
+        for consent in [Consent::REVERSIBLE, permanent] {
+            assert!(ApprovedErase::new(Erase::Trim, [0, 7], 300, consent).is_err());
+            assert!(Approved::sanitize(consent).is_err());
+        }
+        let erase = ApprovedErase::new(Erase::SecureErase, [8, 15], 300, Consent::CONTENT_LOST).unwrap();
+        assert_eq!(erase.commands(), [(35, 8), (36, 15), (38, 0x8000_0000)]);
+        let sanitize = Approved::sanitize(Consent::CONTENT_LOST).unwrap();
+        assert_eq!((sanitize.opcode(), sanitize.argument()), (6, 0x03a5_0100));
+        // Consent to a loss of content is none to what is permanent.
+        let once = ByteWrite::new(reg::RST_n_FUNCTION.offset, 0, 1, 8).unwrap();
+        assert!(Approved::write(&once, Consent::CONTENT_LOST).is_err());
     }
 
     #[test]

@@ -25,7 +25,7 @@ pub use card_data::{
     TrimSetup, VendorFormat,
 };
 pub use card_target::{Access, CardCounters, CardTarget};
-pub use command_port::{Approved, CommandPort, Consent, NotAgreed, OtherSerial, PortError, serial_text};
+pub use command_port::{Approved, ApprovedErase, CommandPort, Consent, NotAgreed, OtherSerial, PortError, serial_text};
 pub use error::{Place, SourceError};
 pub use file_tree::{FileNumber, FileOp, FilePlace, FileTree, FilesystemError, NewFilesystem, TreeWork};
 pub use snapshot::{SNAPSHOT_SCHEMA, Snapshot, SnapshotError, SnapshotReport};

@@ -3,7 +3,7 @@
 //! Absent on purpose: data of sectors (`SimTarget`), and which commands make sense.
 
 use emmc_card::card::{Card, Reply};
-use emmc_port::{Approved, CommandPort, PortError};
+use emmc_port::{Approved, ApprovedErase, CommandPort, PortError};
 use emmc_regs::CardKind;
 use emmc_regs::command::Response;
 use emmc_regs::ext_csd::EXT_CSD_BYTES;
@@ -66,6 +66,10 @@ impl CommandPort for CommandTarget {
 
     fn send(&mut self, command: Approved) -> Result<(), PortError> {
         send(&mut self.card, &mut self.now, command)
+    }
+
+    fn erase(&mut self, command: ApprovedErase) -> Result<(), PortError> {
+        erase(&mut self.card, &mut self.now, command)
     }
 }
 
@@ -140,6 +144,18 @@ pub fn send(card: &mut Card, now: &mut Instant, approved: Approved) -> Result<()
     check(opcode, reply.response)?;
     let status = command(card, now, 13, RCA)?;
     check(opcode, status.response)
+}
+
+/// An approved erase, and the status after it.
+///
+/// Errors: refused, no answer.
+pub fn erase(card: &mut Card, now: &mut Instant, approved: ApprovedErase) -> Result<(), PortError> {
+    for (opcode, argument) in approved.commands() {
+        let reply = command(card, now, opcode, argument)?;
+        check(opcode, reply.response)?;
+    }
+    let status = command(card, now, 13, RCA)?;
+    check(38, status.response)
 }
 
 fn check(opcode: u8, response: Response) -> Result<(), PortError> {

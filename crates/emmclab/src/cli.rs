@@ -8,6 +8,8 @@ mod bench;
 mod clone;
 #[cfg(feature = "bench")]
 mod compare;
+#[cfg(feature = "clone")]
+mod erase;
 mod examples;
 #[cfg(any(feature = "pages", feature = "schema"))]
 mod generated;
@@ -47,6 +49,8 @@ use clap::{Args, ColorChoice, Parser, Subcommand, ValueHint};
 #[cfg(feature = "bench")]
 pub(crate) use compare::{CompareArgs, ImportArgs};
 use emmc_units::Bytes;
+#[cfg(feature = "clone")]
+pub(crate) use erase::EraseArgs;
 #[cfg(feature = "pages")]
 pub(crate) use examples::examples;
 pub(crate) use examples::{command, parse};
@@ -132,6 +136,9 @@ pub(crate) enum Command {
     /// Write a clone back to a card or an image, or compare it
     #[cfg(feature = "clone")]
     Restore(RestoreArgs),
+    /// Erase a card or parts of it, and report what is left; without a kind, report what the card has
+    #[cfg(feature = "clone")]
+    Erase(EraseArgs),
     /// Study a card: what it is, how it is configured, how healthy it is, and what to do about it
     Study(StudyArgs),
     /// Measure the speed of a device, a file or a virtual card with the classic benchmarks

@@ -58,6 +58,8 @@ fn main() -> ExitCode {
         Command::Clone(args) => commands::clone::run(&args, &mut output),
         #[cfg(feature = "clone")]
         Command::Restore(args) => commands::clone::restore(&args, &mut output),
+        #[cfg(feature = "clone")]
+        Command::Erase(args) => commands::erase::run(&args, &mut output),
         Command::Study(args) => commands::study::run(&args, &mut output),
         #[cfg(feature = "bench")]
         Command::Bench(args) => commands::bench::run(&args, &mut output),

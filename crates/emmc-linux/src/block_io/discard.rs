@@ -1,4 +1,5 @@
-//! Discards: `BLKDISCARD` on a block device, a punched hole in a file, `FITRIM` on a filesystem; and where a file is.
+//! Discards: `BLKDISCARD` on a block device, a punched hole in a file, `FITRIM` on a filesystem; secure discards and
+//! zeros; and where a file is.
 #![allow(unsafe_code)]
 #![warn(clippy::undocumented_unsafe_blocks)]
 
@@ -10,20 +11,25 @@ use rustix::fs::FallocateFlags;
 
 use super::calls::Files;
 
-/// `_IO(0x12, 119)`.
+/// `_IO(0x12, number)`.
 ///
 /// Source: Linux `include/uapi/linux/fs.h`. MIPS, PowerPC and SPARC encode the direction differently.
-const BLKDISCARD: libc::Ioctl = if cfg!(any(
-    target_arch = "mips",
-    target_arch = "mips64",
-    target_arch = "powerpc",
-    target_arch = "powerpc64",
-    target_arch = "sparc64"
-)) {
-    0x2000_1277
-} else {
-    0x1277
-};
+const fn block_request(number: u32) -> libc::Ioctl {
+    let is_other = cfg!(any(
+        target_arch = "mips",
+        target_arch = "mips64",
+        target_arch = "powerpc",
+        target_arch = "powerpc64",
+        target_arch = "sparc64"
+    ));
+    (if is_other { 0x2000_1200 | number } else { 0x1200 | number }) as libc::Ioctl
+}
+
+const BLKRRPART: libc::Ioctl = block_request(95);
+const BLKFLSBUF: libc::Ioctl = block_request(97);
+const BLKDISCARD: libc::Ioctl = block_request(119);
+const BLKSECDISCARD: libc::Ioctl = block_request(125);
+const BLKZEROOUT: libc::Ioctl = block_request(127);
 
 /// `_IOWR('X', 121, struct fstrim_range)`: the same number on every architecture.
 ///
@@ -128,15 +134,49 @@ pub(crate) fn extents(file: &File) -> io::Result<Option<Vec<Extent>>> {
 /// Errors: the kernel's; EOPNOTSUPP if the device or the filesystem does not support it.
 pub(super) fn discard(files: &Files, offset_bytes: u64, bytes: u64) -> io::Result<()> {
     if files.is_device {
-        return blkdiscard(&files.file, [offset_bytes, bytes]);
+        return on_range(&files.file, BLKDISCARD, [offset_bytes, bytes]);
     }
     let flags = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
     Ok(rustix::fs::fallocate(&*files.file, flags, offset_bytes, bytes)?)
 }
 
-fn blkdiscard(file: &File, range: [u64; 2]) -> io::Result<()> {
+/// Discards a range with all copies.
+///
+/// Errors: the kernel's; EOPNOTSUPP if it is a file, or the device does not support it.
+pub(super) fn secure_discard(files: &Files, offset_bytes: u64, bytes: u64) -> io::Result<()> {
+    match files.is_device {
+        true => on_range(&files.file, BLKSECDISCARD, [offset_bytes, bytes]),
+        false => Err(io::Error::from_raw_os_error(libc::EOPNOTSUPP)),
+    }
+}
+
+/// Makes a range read as zeros.
+///
+/// Errors: the kernel's.
+pub(super) fn zero(files: &Files, offset_bytes: u64, bytes: u64) -> io::Result<()> {
+    if files.is_device {
+        return on_range(&files.file, BLKZEROOUT, [offset_bytes, bytes]);
+    }
+    let flags = FallocateFlags::ZERO_RANGE | FallocateFlags::KEEP_SIZE;
+    match rustix::fs::fallocate(&*files.file, flags, offset_bytes, bytes) {
+        // A hole reads as zeros too.
+        Err(rustix::io::Errno::OPNOTSUPP) => discard(files, offset_bytes, bytes),
+        result => Ok(result?),
+    }
+}
+
+/// Drops what the kernel has in memory of a device that changed below it, and has it read the partition table again;
+/// neither can be done while another process uses it, which is no error.
+pub(super) fn forget_cached(file: &File) {
+    for request in [BLKFLSBUF, BLKRRPART] {
+        // SAFETY: no memory is passed; the file is open until the call returns.
+        unsafe { libc::ioctl(file.as_raw_fd(), request, 0) };
+    }
+}
+
+fn on_range(file: &File, request: libc::Ioctl, range: [u64; 2]) -> io::Result<()> {
     // SAFETY: the request reads two numbers of 64 bits, which `range` holds until the call returns; the device was
     // opened for writing by who has made sure that it may be written.
-    let result = unsafe { libc::ioctl(file.as_raw_fd(), BLKDISCARD, range.as_ptr()) };
+    let result = unsafe { libc::ioctl(file.as_raw_fd(), request, range.as_ptr()) };
     if result == -1 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }

@@ -106,6 +106,33 @@ impl BlockIo {
         ranges::with_content(&self.files.file, from_bytes, to_bytes)
     }
 
+    /// Discards a range: `BLKDISCARD`, or a hole in a file. Unit: bytes.
+    ///
+    /// Errors: the kernel's.
+    pub fn discard(&self, offset_bytes: u64, bytes: u64) -> io::Result<()> {
+        discard::discard(&self.files, offset_bytes, bytes)
+    }
+
+    /// Discards a range with all copies: `BLKSECDISCARD`. Unit: bytes.
+    ///
+    /// Errors: the kernel's; EOPNOTSUPP for a file.
+    pub fn secure_discard(&self, offset_bytes: u64, bytes: u64) -> io::Result<()> {
+        discard::secure_discard(&self.files, offset_bytes, bytes)
+    }
+
+    /// Makes a range read as zeros: `BLKZEROOUT`, or `fallocate` in a file. Unit: bytes.
+    ///
+    /// Errors: the kernel's.
+    pub fn zero(&self, offset_bytes: u64, bytes: u64) -> io::Result<()> {
+        discard::zero(&self.files, offset_bytes, bytes)
+    }
+
+    /// Drops what the kernel has in memory of a device that changed below it, and has it read the partition table
+    /// again, as far as nobody else uses it.
+    pub fn forget_cached(&self) {
+        discard::forget_cached(&self.files.file);
+    }
+
     /// The file, for saving and restoring.
     pub(crate) fn file(&self) -> &std::fs::File {
         &self.files.file

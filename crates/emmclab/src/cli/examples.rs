@@ -108,6 +108,16 @@ const EXAMPLES: &[Example] = &[
     example("restore", "emmclab restore card.clone --check", "only reads the file"),
     #[cfg(feature = "clone")]
     example("restore", "emmclab restore card.clone /dev/mmcblk1 --destroy", "asks for the device's name"),
+    #[cfg(feature = "clone")]
+    example("erase", "emmclab erase /dev/mmcblk0", "what the card has, and what each would do; nothing is sent"),
+    #[cfg(feature = "clone")]
+    example(
+        "erase",
+        "emmclab erase /dev/mmcblk0 trim sanitize --destroy -o report.txt",
+        "all of the user area, out of the flash too; asks for the device's name",
+    ),
+    #[cfg(feature = "clone")]
+    example("erase", "emmclab erase /dev/mmcblk0 discard --partition 2 --destroy", "one partition"),
     example("study", "emmclab study /dev/mmcblk0", "a report on a card of this machine"),
     example("study", "emmclab study ext_csd.hex --with cid.txt", "the same from saved files"),
     #[cfg(feature = "html")]

@@ -44,6 +44,8 @@ pub(crate) enum DocumentName {
     Clone,
     #[cfg(feature = "clone")]
     CloneRestore,
+    #[cfg(feature = "clone")]
+    Erase,
     Study,
     #[cfg(feature = "bench")]
     Bench,

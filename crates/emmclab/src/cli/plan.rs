@@ -209,7 +209,7 @@ fn protection(text: &str) -> Result<Protection, String> {
     found.ok_or_else(|| format!("expected one of {words}"))
 }
 
-fn range(text: &str) -> Result<WpRange, String> {
+pub(super) fn range(text: &str) -> Result<WpRange, String> {
     let (start, size) = text.split_once(':').ok_or("expected START:SIZE, e.g. 64MiB:8MiB")?;
     let start = if start.trim() == "0" { Bytes(0) } else { known::exact_size(start)? };
     Ok(WpRange { start, size: known::exact_size(size)? })

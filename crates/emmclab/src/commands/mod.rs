@@ -12,6 +12,8 @@ pub(crate) mod clone;
 #[cfg(feature = "bench")]
 pub(crate) mod compare;
 pub(crate) mod diff;
+#[cfg(feature = "clone")]
+pub(crate) mod erase;
 pub(crate) mod health;
 pub(crate) mod help;
 #[cfg(feature = "serve")]

@@ -36,6 +36,8 @@ fn schema(document: DocumentName) -> Value {
         DocumentName::Clone => enveloped::<super::clone::CloneDocument>(super::clone::SCHEMA),
         #[cfg(feature = "clone")]
         DocumentName::CloneRestore => enveloped::<super::clone::PutDocument>(super::clone::PUT_SCHEMA),
+        #[cfg(feature = "clone")]
+        DocumentName::Erase => enveloped::<super::erase::EraseDocument>(super::erase::SCHEMA),
         DocumentName::Study => enveloped::<study::StudyDocument>(study::SCHEMA),
         #[cfg(feature = "bench")]
         DocumentName::Bench => enveloped::<super::bench::BenchDocument>(super::bench::SCHEMA),

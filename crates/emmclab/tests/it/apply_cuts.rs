@@ -3,7 +3,7 @@
 
 use emmc_analysis::hwpart::{self, LayoutRequest};
 use emmc_analysis::plan::{Ended, Event, Plan, Protection, Request, Stand, WpRange, carry_out, of_hwpart, plan};
-use emmc_port::{Approved, CommandPort, Consent, PortError};
+use emmc_port::{Approved, ApprovedErase, CommandPort, Consent, PortError};
 use emmc_regs::Persistence;
 use emmc_regs::ext_csd::{EXT_CSD_BYTES, field_at, reg};
 use emmc_units::Bytes;
@@ -53,6 +53,10 @@ impl CommandPort for CutPort<'_> {
 
     fn send(&mut self, command: Approved) -> Result<(), PortError> {
         self.run(|card| card.send(command))
+    }
+
+    fn erase(&mut self, command: ApprovedErase) -> Result<(), PortError> {
+        self.run(|card| card.erase(command))
     }
 }
 

@@ -29,6 +29,10 @@ mod clone;
 mod command_line;
 mod contract;
 mod copied_sys;
+#[cfg(all(feature = "clone", feature = "sim"))]
+mod erase;
+#[cfg(feature = "sim")]
+mod erase_cuts;
 mod exit_codes;
 #[cfg(all(feature = "bench", feature = "serve", feature = "pages"))]
 mod help;

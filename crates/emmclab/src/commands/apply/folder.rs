@@ -8,7 +8,7 @@ use std::sync::atomic::AtomicBool;
 use emmc_analysis::plan::{CardIdentity, Plan, Stand, Standing};
 use emmc_card::card::Card;
 use emmc_card::nand::StoredContent;
-use emmc_port::{Approved, CommandPort, PortError};
+use emmc_port::{Approved, ApprovedErase, CardData, CommandPort, PortError};
 use emmc_regs::ext_csd::EXT_CSD_BYTES;
 use emmc_serve::served::{Served, ServedOptions};
 use emmc_serve::store::StoreError;
@@ -21,9 +21,40 @@ use crate::save::Refused;
 use crate::signals::stop_by_signal;
 use crate::virtual_card::{Powered, is_folder};
 
-struct FolderPort(Served);
+/// A powered card in a folder that is locked.
+pub(in crate::commands) struct FolderPort(pub(in crate::commands) Served);
 
 impl FolderPort {
+    /// Opens the folder of a card, and powers the card on; `target` is what the user named.
+    ///
+    /// Errors: no card, damaged; [`Refused`]: in use.
+    pub(in crate::commands) fn open(target: &str, folder: &str) -> anyhow::Result<Self> {
+        if !is_folder(folder) {
+            let what = "no folder of a virtual card: a new card is gone when the command ends; make one with \
+                        `emmclab sim create`";
+            return unsupported(target, what);
+        }
+        let served = Served::open(Path::new(folder), ServedOptions { delays: false, dilation: 1 });
+        served.map(Self).map_err(|error| match error {
+            StoreError::InUse(_) => Refused(format!("{error}; nothing was sent")).into(),
+            // A folder that cannot be written, as on a read-only filesystem.
+            StoreError::Io { .. } => {
+                let reason = format!("{error}; nothing was sent");
+                emmc_port::SourceError::Unsupported { name: target.into(), reason }.into()
+            }
+            error => anyhow::Error::from(error),
+        })
+    }
+
+    /// Has the card identified, and reads what it says of itself.
+    ///
+    /// Errors: no answer.
+    pub(in crate::commands) fn identify(&mut self, target: &str) -> anyhow::Result<CardData> {
+        let failed = |error: PortError| port_error(target, &error);
+        self.with(1, command_target::identify).map_err(failed)?;
+        self.with(10, |card, _| Ok(card.device().card_data(target))).map_err(failed)
+    }
+
     /// Calls `act` with the card; what it did is recorded before this returns.
     fn with<T>(
         &mut self,
@@ -53,26 +84,15 @@ impl CommandPort for FolderPort {
     fn send(&mut self, command: Approved) -> Result<(), PortError> {
         self.with(command.opcode(), |card, now| command_target::send(card, now, command))
     }
+
+    fn erase(&mut self, command: ApprovedErase) -> Result<(), PortError> {
+        self.with(38, |card, now| command_target::erase(card, now, command))
+    }
 }
 
 /// Carries a plan out on a card in a folder, which is powered on for it, and off again at its end.
 pub(super) fn apply(plan: &Plan, folder: &str, args: &ApplyArgs, is_quiet: bool) -> anyhow::Result<ApplyDocument> {
-    if !is_folder(folder) {
-        let what =
-            "no folder of a virtual card: a new card is gone when the command ends; make one with `emmclab sim create`";
-        return unsupported(&args.target, what);
-    }
-    let served = Served::open(Path::new(folder), ServedOptions { delays: false, dilation: 1 });
-    let served = served.map_err(|error| match error {
-        StoreError::InUse(_) => Refused(format!("{error}; nothing was sent")).into(),
-        // A folder that cannot be written, as on a read-only filesystem.
-        StoreError::Io { .. } => {
-            let reason = format!("{error}; nothing was sent");
-            emmc_port::SourceError::Unsupported { name: args.target.clone(), reason }.into()
-        }
-        error => anyhow::Error::from(error),
-    })?;
-    let mut port = FolderPort(served);
+    let mut port = FolderPort::open(&args.target, folder)?;
     let stop = Arc::new(AtomicBool::new(false));
     let done = on_port(plan, &mut port, args, is_quiet, &stop);
     let finished = port.0.finish();
@@ -101,9 +121,7 @@ fn on_port(
     is_quiet: bool,
     stop: &Arc<AtomicBool>,
 ) -> anyhow::Result<ApplyDocument> {
-    port.with(1, command_target::identify).map_err(|error| port_error(&args.target, &error))?;
-    let card = port.with(10, |card, _| Ok(card.device().card_data(&args.target)));
-    let card = card.map_err(|error| port_error(&args.target, &error))?;
+    let card = port.identify(&args.target)?;
     let identity = CardIdentity::of(&card);
     let mut document = work::document("apply", plan, args, identity.clone());
     if work::check(plan, &identity, port, args)?.is_none() {

@@ -3,7 +3,7 @@
 mod consent;
 mod device;
 #[cfg(feature = "sim")]
-mod folder;
+pub(super) mod folder;
 #[cfg(feature = "sim")]
 mod rehearsal;
 mod work;

@@ -19,7 +19,7 @@ const SECTOR_BYTES: u32 = 512;
 const OPTIONS: ServedOptions = ServedOptions { delays: false, dilation: 1 };
 
 /// A powered virtual card.
-pub(super) struct VirtualPlace {
+pub(in crate::commands) struct VirtualPlace {
     name: String,
     served: Arc<Served>,
     areas: Vec<Area>,
@@ -40,7 +40,7 @@ impl VirtualPlace {
     /// Reads a card without changing its folder.
     ///
     /// Errors: no card, damaged.
-    pub(super) fn source(name: &str) -> anyhow::Result<(Self, CardData)> {
+    pub(in crate::commands) fn source(name: &str) -> anyhow::Result<(Self, CardData)> {
         let folder = folder(name)?;
         let Powered { card, now, .. } = Powered::named(&folder.to_string_lossy(), StoredContent::Data)?;
         let data = card.device().card_data(name);

@@ -5,11 +5,11 @@ mod coding;
 mod crew;
 mod file;
 #[cfg(feature = "sim")]
-mod folder;
+pub(super) mod folder;
 mod pieces;
-mod place;
+pub(super) mod place;
 mod put;
-mod real;
+pub(super) mod real;
 mod report;
 mod scheme;
 mod target;

@@ -4,15 +4,15 @@ use emmc_clone::allocation::ReadAt;
 
 /// An area of a place.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Area {
+pub(in crate::commands) struct Area {
     /// `user`, `boot0`, `boot1`, `gp1` to `gp4`.
-    pub(super) name: String,
-    pub(super) size_bytes: u64,
-    pub(super) sector_bytes: u32,
+    pub(in crate::commands) name: String,
+    pub(in crate::commands) size_bytes: u64,
+    pub(in crate::commands) sector_bytes: u32,
 }
 
 /// Areas of bytes.
-pub(super) trait Place {
+pub(in crate::commands) trait Place {
     /// Its areas.
     fn areas(&self) -> &[Area];
 
@@ -48,7 +48,7 @@ pub(super) const REQUEST_BYTES: usize = 1 << 20;
 const WINDOW_BYTES: u64 = 64 << 10;
 
 /// An area for the readers of filesystems, which read small structures at any place.
-pub(super) struct Window<'a> {
+pub(in crate::commands) struct Window<'a> {
     place: &'a mut dyn Place,
     area: usize,
     size_bytes: u64,
@@ -57,7 +57,7 @@ pub(super) struct Window<'a> {
 }
 
 impl<'a> Window<'a> {
-    pub(super) fn new(place: &'a mut dyn Place, area: usize) -> Self {
+    pub(in crate::commands) fn new(place: &'a mut dyn Place, area: usize) -> Self {
         let size_bytes = place.areas()[area].size_bytes;
         Self { place, area, size_bytes, at: 0, held: Vec::new() }
     }

@@ -19,7 +19,7 @@ pub(super) const IMAGE_SECTOR_BYTES: u32 = 512;
 const DISCARD_BYTES: u64 = 256 << 20;
 
 /// A device with its hardware areas, or a file.
-pub(super) struct RealPlace {
+pub(in crate::commands) struct RealPlace {
     name: String,
     areas: Vec<Area>,
     opened: Vec<BlockIo>,
@@ -48,7 +48,7 @@ pub(super) fn area_node(node: &Path, area: &str) -> PathBuf {
 /// Refuses what is a part of a disk: its clone would not start, and a restore would miss the table.
 ///
 /// Errors: [`Refused`].
-pub(super) fn refuse_part(name: &str) -> anyhow::Result<()> {
+pub(in crate::commands) fn refuse_part(name: &str) -> anyhow::Result<()> {
     use std::os::unix::fs::MetadataExt;
     if let Some(part) = emmc_linux::card_part(name) {
         let whole = emmc_linux::card_node(name).unwrap_or_default();
@@ -96,7 +96,7 @@ impl RealPlace {
     }
 
     /// A target that a session holds.
-    pub(super) fn held(name: &str, opened: BlockIo) -> Self {
+    pub(in crate::commands) fn held(name: &str, opened: BlockIo) -> Self {
         let mut place = Self { name: name.into(), areas: Vec::new(), opened: Vec::new() };
         place.add("user", opened);
         place

@@ -1,0 +1,85 @@
+# emmclab erase on a card of a real kernel: every kind by the card's own commands, refusals, a partition, the kernel's
+# view afterwards.
+# trial: --profile generic-8g --controller cqe --no-delay --in-turn
+# trial: --profile generic-8g --controller no-cqe --no-delay --in-turn
+. /guest/library.sh
+wait_card
+card=/dev/mmcblk0
+head -c 1048576 /dev/urandom >/tmp/data
+zeroes=$(head -c 1048576 /dev/zero | md5sum | cut -d ' ' -f 1)
+data=$(md5sum </tmp/data | cut -d ' ' -f 1)
+
+# Runs it; its exit code is the first argument, or the script ends. What it said is in /tmp/said.
+emmclab() {
+    wanted=$1
+    shift
+    /guest/emmclab "$@" >/tmp/said 2>/tmp/complained </dev/null
+    status=$?
+    [ $status = "$wanted" ] || { cat /tmp/said /tmp/complained; fail "emmclab $*: exit code $status, expected $wanted"; }
+    echo "ok: emmclab $*: exit code $status"
+}
+
+says() {
+    grep -q -F -- "$1" /tmp/said || { cat /tmp/said; fail "emmclab does not say \"$1\""; }
+}
+
+complains() {
+    grep -q -F -- "$1" /tmp/complained || { cat /tmp/said /tmp/complained; fail "emmclab does not complain of \"$1\""; }
+}
+
+fill() {
+    dd if=/tmp/data of=$card bs=1M seek="$1" oflag=direct conv=notrunc 2>/dev/null || fail "writing MiB $1"
+}
+
+content() {
+    dd if=$card bs=1M count=1 skip="$1" iflag=direct 2>/dev/null | md5sum | cut -d ' ' -f 1
+}
+
+emmclab 0 erase $card
+says sanitize
+
+# Refused, and nothing is sent.
+fill 8
+emmclab 4 erase $card trim
+emmclab 4 erase $card trim --destroy
+complains '--yes-i-mean mmcblk0'
+emmclab 4 erase $card trim --destroy --yes-i-mean mmcblk1
+emmclab 4 erase ${card}boot0 trim --destroy --yes-i-mean mmcblk0
+emmclab 3 erase /dev/mmcblk7 trim --destroy --yes-i-mean mmcblk7
+emmclab 4 erase $card erase --range 4KiB:1MiB --destroy --yes-i-mean mmcblk0
+mkfs.ext4 -q -F -E nodiscard,lazy_itable_init=0 $card 4096 || fail mkfs.ext4
+mount -t ext4 $card /mnt || fail mount
+emmclab 4 erase $card trim --destroy --yes-i-mean mmcblk0
+complains 'in use'
+umount /mnt || fail umount
+expect 'MiB 8 so far' "$(content 8)" "$data"
+
+# Each kind on a MiB of its own, with full ones around it.
+place=16
+for kind in discard trim erase secure-trim secure-erase; do
+    for at in $((place - 1)) $place $((place + 1)); do fill $at; done
+    emmclab 0 erase $card $kind --range ${place}MiB:1MiB --destroy --yes-i-mean mmcblk0
+    says 'Complete'
+    expect "$kind: after" "$(content $place)" "$zeroes"
+    expect "$kind: before it" "$(content $((place - 1)))" "$data"
+    expect "$kind: behind it" "$(content $((place + 1)))" "$data"
+    place=$((place + 4))
+done
+
+# A partition by its number; the kernel sees the table of before.
+printf 'label: gpt\nstart=2048, size=16384\nstart=32768, size=16384\n' | sfdisk -q $card || fail sfdisk
+fill 2
+fill 17
+emmclab 4 erase ${card}p2 trim --destroy --yes-i-mean mmcblk0
+emmclab 0 erase $card trim --partition 2 --destroy --yes-i-mean mmcblk0
+expect 'partition 2' "$(content 17)" "$zeroes"
+expect 'partition 1' "$(content 2)" "$data"
+
+# All of it, out of the flash too. The kernel forgets what it had in memory, and the partitions.
+emmclab 0 erase $card trim sanitize --destroy --yes-i-mean mmcblk0 -o /tmp/report.txt
+says 'ssh-keygen -Y sign'
+for at in 0 2 8 17; do expect "MiB $at afterwards" "$(content $at)" "$zeroes"; done
+[ ! -e ${card}p1 ] || fail 'the kernel still has a partition'
+expect 'the buffered start of the card' "$(dd if=$card bs=1M count=1 2>/dev/null | md5sum | cut -d ' ' -f 1)" "$zeroes"
+fill 8
+expect 'MiB 8, written again' "$(content 8)" "$data"
