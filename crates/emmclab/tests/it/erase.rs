@@ -137,7 +137,7 @@ fn protected_groups_are_refused_before_anything_is_sent() {
 
 /// `erase` held before its `count`-th chunk.
 fn held(folder: &Path, words: &[&str], count: u32) -> (Hold, Child) {
-    let mut erase = with_default_signals(command().get_program().to_owned());
+    let mut erase = with_default_signals(command().get_program());
     erase.arg("erase").args(words).stdout(Stdio::piped()).stderr(Stdio::null());
     let hold = Hold::at(&mut erase, "step", count, folder);
     let mut child = erase.spawn().unwrap();
