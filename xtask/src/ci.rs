@@ -25,7 +25,7 @@ const MSRV_CHECK: (&str, &str) = ("+1.85 --version", "+1.85 check --workspace --
 const FUZZ_CHECK: &str = "check --manifest-path fuzz/Cargo.toml --bins --locked";
 
 /// Not among the tests of the workspace: the feature links the system's OpenSSL.
-const TLS_TESTS: &str = "test --package emmc-serve --features tls --locked --test it -- nbd::tls";
+const TLS_TESTS: &str = "test --package emmc-serve --package emmclab --features tls --locked --test it -- tls";
 
 /// What the registry would get; building each from its package is left to a release (docs/packages.md).
 const PACKAGES: &str = "package --workspace --exclude emmc-compare --exclude emmc-guest --exclude xtask --no-verify \
@@ -76,8 +76,13 @@ pub(crate) fn run(extent: Extent) -> anyhow::Result<()> {
         );
     }
     if available(&root, "deny --version") {
-        // Advisories need a database that is downloaded separately.
         cargo("deny check --hide-inclusion-graph licenses bans sources", &[])?;
+        // They need a database that is downloaded separately.
+        if available(&root, "deny fetch db") {
+            cargo("deny check --hide-inclusion-graph advisories", &[])?;
+        } else {
+            println!("SKIPPED: advisories: their database cannot be fetched here (cargo deny fetch db)");
+        }
     } else {
         println!("SKIPPED: cargo deny is not installed (cargo install --locked cargo-deny)");
     }

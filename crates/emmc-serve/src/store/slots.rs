@@ -91,3 +91,30 @@ pub(super) fn prefetch(bytes: &[u8]) {
     #[cfg(not(target_arch = "x86_64"))]
     let _ = bytes;
 }
+
+#[cfg(test)]
+mod tests {
+    use memmap2::MmapOptions;
+
+    use super::*;
+
+    /// Also under Miri, which has no mapped files (CONTRIBUTING.md).
+    #[test]
+    fn slots_are_written_while_others_are_read() {
+        let slots = Arc::new(Slots(MmapOptions::new().len(8192).map_anon().unwrap().into()));
+        assert!(SlotsMut::new(&slots, 4096..8193).is_none());
+        let mut first = SlotsMut::new(&slots, 0..512).unwrap();
+        first.bytes_mut().fill(1);
+        let mut second = SlotsMut::new(&slots, 512..1024).unwrap();
+        let first = slots.bytes(0..512);
+        std::thread::scope(|scope| {
+            scope.spawn(|| second.bytes_mut().fill(2));
+            assert!(first.iter().all(|byte| *byte == 1));
+        });
+        prefetch(first);
+        store_number(&slots.0, 4096, 7);
+        assert_eq!((slots.bytes(1023..1024), slots.bytes(4096..4104)), (&[2][..], &7u64.to_le_bytes()[..]));
+        assert_eq!(slots.offset_of(slots.bytes(512..600)), Some(512));
+        assert_eq!(slots.offset_of(&[0; 4]), None);
+    }
+}

@@ -5,6 +5,8 @@ mod damaged;
 mod full_disk;
 mod killed;
 mod shortage;
+#[cfg(feature = "tls")]
+mod tls;
 
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
