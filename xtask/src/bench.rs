@@ -1,5 +1,5 @@
 //! The benches with a limit or a peer in one run, as one table: the card's own speed, NBD beside nbdkit, `bench` beside
-//! fio.
+//! fio, `clone` beside `dd | zstd` and nbdcopy.
 //!
 //! A figure is one of this machine at this time: a row that misses its limit is reported, not an error.
 
@@ -18,7 +18,7 @@ struct Bench {
     row: fn(&str) -> Option<Row>,
 }
 
-const BENCHES: [Bench; 3] = [
+const BENCHES: [Bench; 4] = [
     Bench {
         name: "device",
         args: &["-p", "emmc-workload", "--bench", "device", "--", "random-8g", "random-64g"],
@@ -32,6 +32,7 @@ const BENCHES: [Bench; 3] = [
         quick: &["--rounds", "4", "--ms", "200"],
         row: of_fio,
     },
+    Bench { name: "clone", args: &["-p", "emmclab", "--bench", "clone", "--"], quick: &["2"], row: of_clone },
 ];
 
 /// Host writes per second of one core, and what is asked of them. Unit: millions.
@@ -39,6 +40,8 @@ const DEVICE_ASKED: [(&str, f64); 2] = [("random-8g", 10.0), ("random-64g", 5.0)
 /// The part of the peer's rate that is asked.
 const NBD_ASKED: f64 = 0.9;
 const FIO_ASKED: f64 = 0.98;
+/// The peer's time over ours that is asked.
+const CLONE_ASKED: f64 = 1.0;
 
 /// A row of the table, each cell as it is printed.
 #[derive(Debug, PartialEq)]
@@ -156,6 +159,23 @@ fn of_fio(line: &str) -> Option<Row> {
     })
 }
 
+/// `OURS beside PEER: SECONDS s, SECONDS s, CPU SECONDS s, SECONDS s`: time, then processor time, ours first.
+fn of_clone(line: &str) -> Option<Row> {
+    let (name, times) = line.split_once(": ").filter(|(name, _)| name.contains(" beside "))?;
+    let seconds = |text: &str| text.trim_start_matches("CPU ").strip_suffix(" s")?.parse::<f64>().ok();
+    let times: Vec<f64> = times.split(", ").map(seconds).collect::<Option<_>>()?;
+    let [ours, peer, own, theirs] = times[..] else { return None };
+    Some(Row {
+        name: format!("{name}, s"),
+        ours: format!("{ours:.2}"),
+        peer: format!("{peer:.2}"),
+        ratio: format!("{:.2} times as fast", peer / ours),
+        cpu_us: [own, theirs].map(|s| format!("{:.0}", s * 1e6)),
+        asked: format!("{CLONE_ASKED}"),
+        verdict: verdict(peer / ours >= CLONE_ASKED),
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -177,5 +197,9 @@ mod tests {
         assert_eq!((row.name.as_str(), row.verdict.as_str()), ("io_uring, depth 4, 128 KiB, write", "yes"));
         assert_eq!(row.cpu_us, ["45.00", "50.00"].map(String::from));
         assert_eq!(of_fio("|---|---|---|---|---|---|---|---|---|---|---|"), None);
+        let row = of_clone("emmclab clone beside dd, zstd -1 -T0: 2.50 s, 5.00 s, CPU 2.00 s, 8.00 s").unwrap();
+        assert_eq!((row.name.as_str(), row.verdict.as_str()), ("emmclab clone beside dd, zstd -1 -T0, s", "yes"));
+        assert_eq!((row.ratio.as_str(), row.cpu_us), ("2.00 times as fast", ["2000000", "8000000"].map(String::from)));
+        assert_eq!(of_clone("| emmclab clone | 2.50 |"), None);
     }
 }

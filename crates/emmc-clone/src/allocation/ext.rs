@@ -1,7 +1,8 @@
 //! ext2, ext3 and ext4: the block bitmaps of all groups.
 //!
 //! Source: Linux `fs/ext4/ext4.h`, `super.c` (`descriptor_loc`, `ext4_bg_has_super`), `balloc.c`
-//! (`ext4_init_block_bitmap`: what a group without a written bitmap holds).
+//! (`ext4_init_block_bitmap`: what a group without a written bitmap holds), `inode.c` (`__ext4_get_inode_loc`: a block of
+//! inodes none of which is in use is not read).
 
 use super::Allocation;
 use super::bytes::{Bytes, Reader, Unread};
@@ -15,7 +16,11 @@ const INCOMPAT_JOURNAL_DEV: u32 = 0x8;
 const INCOMPAT_META_BG: u32 = 0x10;
 const INCOMPAT_64BIT: u32 = 0x80;
 const RO_COMPAT_SPARSE_SUPER: u32 = 0x1;
+const RO_COMPAT_GDT_CSUM: u32 = 0x10;
 const RO_COMPAT_BIGALLOC: u32 = 0x200;
+const RO_COMPAT_METADATA_CSUM: u32 = 0x400;
+/// No inode of it is in use.
+const GROUP_INODE_UNINIT: u16 = 0x1;
 /// Its bitmap was never written.
 const GROUP_BLOCK_UNINIT: u16 = 0x2;
 const STATE_ERRORS: u16 = 0x2;
@@ -31,6 +36,10 @@ struct Layout {
     groups: u64,
     descriptor_bytes: usize,
     inode_table_blocks: u64,
+    group_inodes: u64,
+    inode_bytes: u64,
+    /// Groups have flags and the number of inodes that were never in use.
+    has_group_flags: bool,
     reserved_descriptors: u64,
     first_meta_group: Option<u64>,
     is_sparse: bool,
@@ -61,11 +70,13 @@ pub(super) fn read(reader: &mut Reader<'_>, base: u64, size: u64) -> Result<Opti
         () => "ext2",
     };
     let mut used = vec![[0, (layout.first_block + 1) * layout.block_bytes]];
+    let mut never_in_use = Vec::new();
     for group in 0..layout.groups {
-        layout.group(reader, base, group, &mut used)?;
+        never_in_use.push(layout.group(reader, base, group, &mut used)?);
     }
     let size_bytes = layout.blocks * layout.block_bytes;
-    let used = Ranges::of(used).intersection(&Ranges::one(0, size_bytes));
+    // They are in some group's bitmap.
+    let used = Ranges::of(used).intersection(&Ranges::of(never_in_use).gaps(0, size_bytes));
     Ok(Some(Allocation { filesystem, used, size_bytes }))
 }
 
@@ -80,6 +91,7 @@ impl Layout {
         let is_64 = incompat & INCOMPAT_64BIT != 0;
         let high = if is_64 { u64::from(superblock.u32(336)) << 32 } else { 0 };
         let ro_compat = superblock.u32(100);
+        let (group_inodes, inode_bytes) = (u64::from(superblock.u32(40)), u64::from(superblock.u16(88)).max(128));
         let is_big = ro_compat & RO_COMPAT_BIGALLOC != 0;
         let layout = Self {
             block_bytes,
@@ -89,8 +101,10 @@ impl Layout {
             group_blocks: superblock.u32(32).into(),
             groups: 0,
             descriptor_bytes: if is_64 { superblock.u16(254).into() } else { 32 },
-            inode_table_blocks: (u64::from(superblock.u32(40)) * u64::from(superblock.u16(88)).max(128))
-                .div_ceil(block_bytes),
+            inode_table_blocks: (group_inodes * inode_bytes).div_ceil(block_bytes),
+            group_inodes,
+            inode_bytes,
+            has_group_flags: ro_compat & (RO_COMPAT_GDT_CSUM | RO_COMPAT_METADATA_CSUM) != 0,
             reserved_descriptors: superblock.u16(206).into(),
             first_meta_group: (incompat & INCOMPAT_META_BG != 0).then(|| superblock.u32(260).into()),
             is_sparse: ro_compat & RO_COMPAT_SPARSE_SUPER != 0,
@@ -160,8 +174,15 @@ impl Layout {
         1 + self.first_meta_group.unwrap_or(self.groups.div_ceil(self.per_block())) + self.reserved_descriptors
     }
 
-    /// Adds what a group has allocated. Unit: bytes from the start of the filesystem.
-    fn group(&self, reader: &mut Reader<'_>, base: u64, group: u64, used: &mut Vec<[u64; 2]>) -> Result<(), Unread> {
+    /// Adds what a group has allocated; returns the part of its inode table that was never in use. Unit: bytes from
+    /// the start of the filesystem.
+    fn group(
+        &self,
+        reader: &mut Reader<'_>,
+        base: u64,
+        group: u64,
+        used: &mut Vec<[u64; 2]>,
+    ) -> Result<[u64; 2], Unread> {
         let at = (group % self.per_block()) as usize * self.descriptor_bytes;
         let place = base + self.descriptor_block(group) * self.block_bytes + at as u64;
         let descriptor = reader.read(place, self.descriptor_bytes)?;
@@ -178,8 +199,19 @@ impl Layout {
         used.extend([bytes(bitmap, 1), bytes(inodes, 1), bytes(table, self.inode_table_blocks)]);
         let start = self.start(group);
         used.push(bytes(start, self.head_blocks(group)));
-        if descriptor.u16(18) & GROUP_BLOCK_UNINIT != 0 {
-            return Ok(());
+        let flags = descriptor.u16(18);
+        let unused = never_used(&descriptor, self.descriptor_bytes);
+        let [table_from, table_to] = bytes(table, self.inode_table_blocks);
+        let never_in_use = if !self.has_group_flags {
+            [table_to, table_to]
+        } else if flags & GROUP_INODE_UNINIT != 0 {
+            [table_from, table_to]
+        } else {
+            let in_use = self.group_inodes.saturating_sub(unused) * self.inode_bytes;
+            [(table_from + in_use.next_multiple_of(self.block_bytes)).min(table_to), table_to]
+        };
+        if flags & GROUP_BLOCK_UNINIT != 0 {
+            return Ok(never_in_use);
         }
         let blocks = self.group_blocks.min(self.blocks - start);
         let bits = blocks.div_ceil(self.cluster_blocks);
@@ -190,6 +222,12 @@ impl Layout {
             found.push(from, to);
         }
         used.extend_from_slice(found.as_slice());
-        Ok(())
+        Ok(never_in_use)
     }
+}
+
+/// `bg_itable_unused`: inodes at the end of the table that were never in use.
+fn never_used(descriptor: &Bytes, bytes: usize) -> u64 {
+    let high = if bytes >= 64 { descriptor.u16(50) } else { 0 };
+    u64::from(descriptor.u16(28)) | u64::from(high) << 16
 }

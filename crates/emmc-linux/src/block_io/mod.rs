@@ -133,6 +133,25 @@ impl BlockIo {
         discard::forget_cached(&self.files.file);
     }
 
+    /// A second handle of the same open file, for plain calls of another thread.
+    ///
+    /// Errors: no memory.
+    pub fn another(&self) -> Result<Self, TargetError> {
+        let calls = Calls::new(self.files.clone(), data::PAGE_BYTES, 0);
+        let calls = calls.map_err(|error| self.broken(format!("memory: {error}")))?;
+        Ok(Self {
+            shape: TargetShape { engine: "pread", ..self.shape.clone() },
+            files: self.files.clone(),
+            clock: self.clock,
+            engine: Engine::Pread { waiting: Vec::new(), crew: None },
+            calls,
+            done: VecDeque::new(),
+            stop: Arc::clone(&self.stop),
+            is_direct: self.is_direct,
+            content: None,
+        })
+    }
+
     /// The file, for saving and restoring.
     pub(crate) fn file(&self) -> &std::fs::File {
         &self.files.file

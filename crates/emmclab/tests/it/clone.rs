@@ -1,5 +1,9 @@
 //! `clone` and `restore`: what is allocated is copied, a kill is continued, damage is refused, targets are asked about.
 
+#[cfg(feature = "serve")]
+mod cuts;
+mod places;
+
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};

@@ -10,6 +10,7 @@ use anyhow::Context;
 use emmc_clone::format::{Content, FormatError, HEAD_BYTES, Head, Header, RECORD_BYTES, Record, Sequence};
 use sha2::{Digest, Sha256};
 
+use super::read_back::ReadBack;
 use super::{coding, crew, unable};
 use crate::save::Refused;
 
@@ -59,6 +60,24 @@ impl CloneFile {
         Ok(Self { name, file, header, at, sequence })
     }
 
+    /// For messages.
+    pub(super) fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The place of the next record. Unit: bytes.
+    pub(super) fn at(&self) -> u64 {
+        self.at
+    }
+
+    /// The same file, to be read from a record on.
+    ///
+    /// Errors: the system's.
+    fn from(mut self, at: u64, sequence: Sequence) -> anyhow::Result<Self> {
+        self.file.seek(SeekFrom::Start(at)).with_context(|| self.name.clone())?;
+        Ok(Self { at, sequence, ..self })
+    }
+
     /// The next record with its content; nothing at the end. The content is compared with its hash by whoever uses it.
     ///
     /// Errors: cut off, damaged.
@@ -95,8 +114,9 @@ impl CloneFile {
     pub(super) fn check(mut self, mut see: impl FnMut(&Record)) -> anyhow::Result<Header> {
         let name = self.name.clone();
         crew::ordered(
+            crew::computing(),
             || self.next(),
-            |stored| content(stored).map(|(record, _)| record),
+            |(), stored| content(stored).map(|(record, _)| record),
             |record| {
                 see(&record.with_context(|| name.clone())?);
                 Ok(())
@@ -135,6 +155,7 @@ pub(super) struct PartFile {
     sequence: Sequence,
     /// Fills that may still grow.
     fill: Option<Record>,
+    read_back: ReadBack,
     /// What an earlier run had written. Unit: bytes.
     pub(super) resumed_bytes: u64,
 }
@@ -176,22 +197,18 @@ impl PartFile {
             true => continued(&file, &called, header)?,
             false => (0, Sequence::new(&header.areas)),
         };
-        file.set_len(at)
-            .and_then(|()| file.seek(SeekFrom::Start(at)).map(drop))
-            .map_err(|error| unable(&called, error))?;
-        let mut part = Self {
-            path: path.into(),
-            part,
-            file: BufWriter::with_capacity(BUFFER_BYTES, file),
-            at,
-            sequence,
-            fill: None,
-            resumed_bytes: at,
-        };
+        let failed = |error: std::io::Error| unable(&called, format!("cannot write: {error}"));
+        file.set_len(at).and_then(|()| file.seek(SeekFrom::Start(at)).map(drop)).map_err(failed)?;
+        let mut file = BufWriter::with_capacity(BUFFER_BYTES, file);
+        let (mut at, resumed_bytes) = (at, at);
         if at == 0 {
-            part.put(&header.encode()?)?;
+            let head = header.encode()?;
+            file.write_all(&head).and_then(|()| file.flush()).map_err(failed)?;
+            at = head.len() as u64;
         }
-        Ok(part)
+        let reader = CloneFile::open(&part)?.from(at, sequence.clone())?;
+        let read_back = ReadBack::start(reader, file.get_ref().try_clone().map_err(failed)?);
+        Ok(Self { path: path.into(), part, file, at, sequence, fill: None, read_back, resumed_bytes })
     }
 
     /// The first place that is not written yet: area and offset.
@@ -219,7 +236,9 @@ impl PartFile {
         self.put(&record.encode())?;
         self.put(bytes)?;
         // What a killed run leaves is what the file has.
-        self.file.flush().map_err(|error| self.unwritten(&error))
+        self.file.flush().map_err(|error| self.unwritten(&error))?;
+        self.read_back.written(self.at);
+        Ok(())
     }
 
     fn end_fill(&mut self) -> anyhow::Result<()> {
@@ -235,8 +254,7 @@ impl PartFile {
     }
 
     fn unwritten(&self, error: &std::io::Error) -> anyhow::Error {
-        let what = format!("cannot write: {error}; what is written so far can be continued with --resume");
-        unable(&self.part.display().to_string(), what)
+        unwritten(&self.part, error)
     }
 
     /// Writes out what is in memory, for a later run: also after an error.
@@ -253,16 +271,23 @@ impl PartFile {
         self.end_fill()?;
         let end = self.sequence.end();
         self.put(&end.encode())?;
-        let written = self.file.flush().and_then(|()| self.file.get_ref().sync_all());
-        written.map_err(|error| self.unwritten(&error))?;
-        CloneFile::open(&self.part)?.check(|_| {})?;
-        let named = std::fs::rename(&self.part, &self.path).and_then(|()| {
-            let folder = self.path.parent().filter(|folder| !folder.as_os_str().is_empty());
+        self.file.flush().map_err(|error| self.unwritten(&error))?;
+        self.read_back.written(self.at);
+        self.file.get_ref().sync_all().map_err(|error| self.unwritten(&error))?;
+        let Self { path, part, at, read_back, .. } = self;
+        read_back.end()?;
+        let named = std::fs::rename(&part, &path).and_then(|()| {
+            let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
             File::open(folder.unwrap_or(Path::new(".")))?.sync_all()
         });
-        named.map_err(|error| self.unwritten(&error))?;
-        Ok(self.at)
+        named.map_err(|error| unwritten(&part, &error))?;
+        Ok(at)
     }
+}
+
+fn unwritten(part: &Path, error: &std::io::Error) -> anyhow::Error {
+    let what = format!("cannot write: {error}; what is written so far can be continued with --resume");
+    unable(&part.display().to_string(), what)
 }
 
 /// Reads what an earlier run wrote: the end of its last whole record, and the sequence up to there.
@@ -284,14 +309,20 @@ fn continued(file: &File, called: &str, header: &Header) -> anyhow::Result<(u64,
         let what = "is of another card, or the source changed since: --force begins again";
         return Err(Refused(format!("{called}: {what}")).into());
     }
-    loop {
-        let (at, sequence) = (clone.at, clone.sequence.clone());
-        let is_whole = match clone.read() {
-            Ok(Some(stored)) => content(stored).is_ok(),
-            _ => false,
-        };
-        if !is_whole {
-            return Ok((at, sequence));
-        }
-    }
+    let mut good = (clone.at, clone.sequence.clone());
+    let read = crew::ordered(
+        crew::computing(),
+        || {
+            let found = clone.read().ok().flatten();
+            Ok(found.map(|stored| (stored, clone.at, clone.sequence.clone())))
+        },
+        |(), (stored, at, sequence)| content(stored).is_ok().then_some((at, sequence)),
+        |found| {
+            good = found.context("a record that is torn")?;
+            Ok(())
+        },
+    );
+    // What follows the last good record is written again, whatever it is.
+    drop(read);
+    Ok(good)
 }

@@ -19,6 +19,7 @@ const SECTOR_BYTES: u32 = 512;
 const OPTIONS: ServedOptions = ServedOptions { delays: false, dilation: 1 };
 
 /// A powered virtual card.
+#[derive(Clone)]
 pub(in crate::commands) struct VirtualPlace {
     name: String,
     served: Arc<Served>,
@@ -90,6 +91,10 @@ impl VirtualPlace {
 }
 
 impl Place for VirtualPlace {
+    fn another(&self) -> anyhow::Result<Box<dyn Place>> {
+        Ok(Box::new(self.clone()))
+    }
+
     fn areas(&self) -> &[Area] {
         &self.areas
     }

@@ -9,6 +9,7 @@ pub(super) mod folder;
 mod pieces;
 pub(super) mod place;
 mod put;
+mod read_back;
 pub(super) mod real;
 mod report;
 mod scheme;
@@ -137,7 +138,7 @@ pub(crate) fn run(args: &CloneArgs, output: &mut Output) -> CommandResult {
     };
     if is_card(&args.output) {
         let name = args.output.to_string_lossy().into_owned();
-        let mut from = FromPlace::new(&mut *place, &scheme);
+        let mut from = FromPlace::new(&*place, &scheme);
         let how = putting(&args.target, args.resume);
         let counts = target::overwrite(&name, &mut from, &how, &args.target, &args.source, &stop, output.is_json())?;
         let document = PutDocument::new("clone", &args.source, &name, &how, Some(counts), &header);
@@ -148,11 +149,11 @@ pub(crate) fn run(args: &CloneArgs, output: &mut Output) -> CommandResult {
     let part = PartFile::open(&args.output, &header, args.resume, args.force)?;
     stop_by_signal(&stop)?;
     let resumed_bytes = part.resumed_bytes;
-    let (stored_bytes, read_bytes) = store(part, &mut *place, &scheme, args.level, &stop)?;
+    let (stored_bytes, read_bytes) = store(part, &*place, &scheme, args.level, &stop)?;
     if args.verify {
-        let mut file = FromFile::open(&args.output)?;
+        let expected = FromFile::open(&args.output)?.expected();
         let mapping = (0..scheme.areas.len()).map(|area| (area, area)).collect();
-        put::compare(&mut *place, &mut file, &mapping, &stop)
+        put::compare(&mut *place, expected, &mapping, &stop)
             .with_context(|| format!("{}: changed while it was cloned", args.source))?;
     }
     let document = CloneDocument::new(args, header, &scheme, [read_bytes, stored_bytes, resumed_bytes]);
@@ -163,7 +164,7 @@ pub(crate) fn run(args: &CloneArgs, output: &mut Output) -> CommandResult {
 /// Writes the pieces that are not in the file yet. Returns the size of the file and what was read. Unit: bytes.
 fn store(
     mut part: PartFile,
-    place: &mut dyn Place,
+    place: &dyn Place,
     scheme: &Scheme,
     level: i32,
     stop: &AtomicBool,
@@ -179,23 +180,27 @@ fn store(
     let todo: Vec<scheme::Piece> = todo.collect();
     let total: u64 = todo.iter().filter(|piece| piece.fill.is_none()).map(|piece| piece.bytes).sum();
     let (mut read_bytes, mut next, mut bar) = (0u64, todo.into_iter(), Bar::new());
-    let done = crew::ordered(
-        || {
-            if stop.load(Ordering::Relaxed) {
-                return Err(unable("clone", "stopped by a signal: --resume continues it"));
-            }
-            let Some(piece) = next.next() else { return Ok(None) };
-            let data = if piece.fill.is_none() { Some(pieces::read(place, &piece)?) } else { None };
-            read_bytes += data.as_ref().map_or(0, |data| data.len() as u64);
-            bar.show(Some(read_bytes as f64 / total.max(1) as f64), "copying");
-            Ok(Some((piece, data)))
-        },
-        |(piece, data)| pieces::record(piece, data, level),
-        |(record, stored)| {
-            hold::reached(Point::Step, stop);
-            part.append(record, &stored)
-        },
-    );
+    let done = crew::handles(place).and_then(|handles| {
+        crew::ordered(
+            handles,
+            || {
+                let what = "stopped by a signal: --resume continues it";
+                if stop.load(Ordering::Relaxed) { Err(unable("clone", what)) } else { Ok(next.next()) }
+            },
+            |place, piece: scheme::Piece| {
+                let data = piece.fill.is_none().then(|| pieces::read(&mut **place, &piece)).transpose()?;
+                let read = data.as_ref().map_or(0, |data| data.len() as u64);
+                Ok((read, pieces::record(piece, data, level)))
+            },
+            |found: anyhow::Result<_>| {
+                let (read, (record, stored)) = found?;
+                read_bytes += read;
+                bar.show(Some(read_bytes as f64 / total.max(1) as f64), "copying");
+                hold::reached(Point::Step, stop);
+                part.append(record, &stored)
+            },
+        )
+    });
     bar.finish();
     match done {
         Ok(()) => Ok((part.finish()?, read_bytes)),
@@ -231,7 +236,7 @@ pub(crate) fn restore(args: &RestoreArgs, output: &mut Output) -> CommandResult 
         return Ok(Exit::Good);
     };
     if args.verify {
-        return verify(&mut file, name, &how, &stop)
+        return verify(&file, name, &how, &stop)
             .and_then(|counts| {
                 let document = PutDocument::new("verify", &from, name, &how, Some(counts), &header);
                 output.print(PUT_SCHEMA, &document, PutDocument::present)?;
@@ -252,12 +257,12 @@ pub(crate) fn restore(args: &RestoreArgs, output: &mut Output) -> CommandResult 
 }
 
 /// Compares a target with a file; nothing is written.
-fn verify(file: &mut FromFile, name: &str, how: &Putting, stop: &Arc<AtomicBool>) -> anyhow::Result<put::Counts> {
+fn verify(file: &FromFile, name: &str, how: &Putting, stop: &Arc<AtomicBool>) -> anyhow::Result<put::Counts> {
     let mut place = target::look(name, stop)?;
     let how = Putting { shrink: true, ..how.clone() };
     let mapping = put::fit(name, file, place.areas(), &how)?;
     let content_bytes = mapping.iter().map(|(from, _)| file.covered()[*from].bytes()).sum();
-    match put::compare(&mut *place, file, &mapping, stop) {
+    match put::compare(&mut *place, file.expected(), &mapping, stop) {
         Ok(compared_bytes) => Ok(put::Counts { content_bytes, compared_bytes, ..put::Counts::default() }),
         Err(error) if error.is::<SourceError>() => Err(error),
         Err(error) => Err(Differs(format!("{name}: {error}")).into()),

@@ -10,7 +10,7 @@ use super::coding;
 use super::crew;
 use super::file::{CloneFile, content};
 use super::place::Place;
-use super::put::{Content, Pieces};
+use super::put::{Content, Done, Expected, Pieces, Work};
 use super::scheme::{Piece, Scheme};
 
 /// A file that was read once as a whole, and is good.
@@ -18,6 +18,7 @@ pub(super) struct FromFile {
     path: PathBuf,
     pub(super) header: Header,
     covered: Vec<Ranges>,
+    records: Vec<Record>,
 }
 
 impl FromFile {
@@ -27,13 +28,31 @@ impl FromFile {
     pub(super) fn open(path: &Path) -> anyhow::Result<Self> {
         let file = CloneFile::open(path)?;
         let mut covered = vec![Ranges::default(); file.header.areas.len()];
+        let mut records = Vec::new();
         let header = file.check(|record| {
             if let Some(covered) = covered.get_mut(usize::from(record.area)) {
                 covered.push(record.offset_bytes, record.offset_bytes + record.bytes);
             }
+            records.push(*record);
         })?;
-        Ok(Self { path: path.into(), header, covered })
+        Ok(Self { path: path.into(), header, covered, records })
     }
+
+    /// What a place holds that is equal.
+    pub(super) fn expected(&self) -> Vec<Expected> {
+        self.records.iter().filter_map(expected).collect()
+    }
+}
+
+/// What a place holds that has the content of a record.
+fn expected(record: &Record) -> Option<Expected> {
+    let Record { area, offset_bytes, bytes, content } = *record;
+    let what = match content {
+        Stored::Data { sha256, .. } => Ok(sha256),
+        Stored::Fill(byte) => Err(byte),
+        Stored::End { .. } => return None,
+    };
+    Some(Expected { area: area.into(), offset_bytes, bytes, what })
 }
 
 impl Pieces for FromFile {
@@ -45,29 +64,36 @@ impl Pieces for FromFile {
         &self.covered
     }
 
-    fn each(&mut self, put: &mut dyn FnMut(Content) -> anyhow::Result<()>) -> anyhow::Result<()> {
+    fn each(
+        &mut self,
+        handles: Vec<Box<dyn Place>>,
+        work: Work<'_>,
+        done: &mut dyn FnMut(Done) -> anyhow::Result<()>,
+    ) -> anyhow::Result<()> {
         let mut file = CloneFile::open(&self.path)?;
         crew::ordered(
+            handles,
             || file.next(),
-            content,
-            |found| {
-                let (Record { area, offset_bytes, bytes, content }, data) = found?;
-                let what = if let Stored::Fill(byte) = content { Err(byte) } else { Ok(data) };
-                put(Content { area: area.into(), offset_bytes, bytes, what })
+            |place, stored| {
+                let (record, data) = content(stored)?;
+                let Some(expected) = expected(&record) else { return Ok(Done::default()) };
+                let what = expected.what.map(|_| data);
+                work(&mut **place, Content { expected, what })
             },
+            |found: anyhow::Result<Done>| done(found?),
         )
     }
 }
 
 /// A source that is read.
 pub(super) struct FromPlace<'a> {
-    place: &'a mut dyn Place,
+    place: &'a dyn Place,
     scheme: &'a Scheme,
     covered: Vec<Ranges>,
 }
 
 impl<'a> FromPlace<'a> {
-    pub(super) fn new(place: &'a mut dyn Place, scheme: &'a Scheme) -> Self {
+    pub(super) fn new(place: &'a dyn Place, scheme: &'a Scheme) -> Self {
         let mut covered = vec![Ranges::default(); scheme.areas.len()];
         for piece in &scheme.pieces {
             covered[usize::from(piece.area)].push(piece.offset_bytes, piece.offset_bytes + piece.bytes);
@@ -85,18 +111,32 @@ impl Pieces for FromPlace<'_> {
         &self.covered
     }
 
-    fn each(&mut self, put: &mut dyn FnMut(Content) -> anyhow::Result<()>) -> anyhow::Result<()> {
-        for piece in &self.scheme.pieces {
-            let what = match piece.fill {
-                Some(byte) => Err(byte),
-                None => {
-                    let data = read(self.place, piece)?;
-                    uniform(&data).map_or(Ok(data), Err)
-                }
-            };
-            put(Content { area: piece.area.into(), offset_bytes: piece.offset_bytes, bytes: piece.bytes, what })?;
-        }
-        Ok(())
+    fn each(
+        &mut self,
+        handles: Vec<Box<dyn Place>>,
+        work: Work<'_>,
+        done: &mut dyn FnMut(Done) -> anyhow::Result<()>,
+    ) -> anyhow::Result<()> {
+        let sources = handles.iter().map(|_| self.place.another()).collect::<anyhow::Result<Vec<_>>>()?;
+        let mut next = self.scheme.pieces.iter();
+        crew::ordered(
+            sources.into_iter().zip(handles).collect(),
+            || Ok(next.next()),
+            |(source, target), piece| {
+                let what = match piece.fill {
+                    Some(byte) => Err(byte),
+                    None => {
+                        let data = read(&mut **source, piece)?;
+                        uniform(&data).map_or(Ok(data), Err)
+                    }
+                };
+                let Piece { area, offset_bytes, bytes, .. } = *piece;
+                let hash = what.as_ref().map(|data| Sha256::digest(data).into()).map_err(|byte| *byte);
+                let expected = Expected { area: area.into(), offset_bytes, bytes, what: hash };
+                work(&mut **target, Content { expected, what })
+            },
+            |found: anyhow::Result<Done>| done(found?),
+        )
     }
 }
 

@@ -12,7 +12,12 @@ pub(in crate::commands) struct Area {
 }
 
 /// Areas of bytes.
-pub(in crate::commands) trait Place {
+pub(in crate::commands) trait Place: Send {
+    /// A second handle of the same place, for another thread. It needs not be synced by itself.
+    ///
+    /// Errors: no memory.
+    fn another(&self) -> anyhow::Result<Box<dyn Place>>;
+
     /// Its areas.
     fn areas(&self) -> &[Area];
 

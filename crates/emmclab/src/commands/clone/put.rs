@@ -19,16 +19,60 @@ use crate::save::Refused;
 /// What is cleared first and written last. Unit: bytes.
 const HEAD_BYTES: u64 = 4096;
 
-/// A piece with its content.
-pub(super) struct Content {
+/// What a range holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Expected {
     pub(super) area: usize,
     pub(super) offset_bytes: u64,
     pub(super) bytes: u64,
+    /// SHA-256 of the content, or the byte it consists of.
+    pub(super) what: Result<[u8; 32], u8>,
+}
+
+/// A piece with its content.
+pub(super) struct Content {
+    pub(super) expected: Expected,
     /// The content, or the byte it consists of.
     pub(super) what: Result<Vec<u8>, u8>,
 }
 
-/// The pieces of a clone, in order; may be read several times.
+impl Content {
+    /// The first bytes, and the rest if there is any. What is expected of the whole does not go with them.
+    fn divided(self, first_bytes: u64) -> (Option<Self>, Option<Self>) {
+        let Self { expected, what } = self;
+        if expected.bytes <= first_bytes {
+            return (Some(Self { expected, what }), None);
+        }
+        let (first, rest) = match what {
+            Ok(mut data) => {
+                let rest = data.split_off(first_bytes as usize);
+                (Ok(data), Ok(rest))
+            }
+            Err(byte) => (Err(byte), Err(byte)),
+        };
+        let behind = Expected {
+            offset_bytes: expected.offset_bytes + first_bytes,
+            bytes: expected.bytes - first_bytes,
+            ..expected
+        };
+        let first = Self { expected: Expected { bytes: first_bytes, ..expected }, what: first };
+        (Some(first), Some(Self { expected: behind, what: rest }))
+    }
+}
+
+/// What was done with a piece.
+#[derive(Default)]
+pub(super) struct Done {
+    counts: Counts,
+    expected: Option<Expected>,
+    /// The piece of the first sectors, which is written last.
+    head: Option<Content>,
+}
+
+/// What is done with each piece, in some thread with a handle of the target.
+pub(super) type Work<'a> = &'a (dyn Fn(&mut dyn Place, Content) -> anyhow::Result<Done> + Sync);
+
+/// The pieces of a clone.
 pub(super) trait Pieces {
     /// The areas of the clone.
     fn shapes(&self) -> &[AreaShape];
@@ -36,10 +80,15 @@ pub(super) trait Pieces {
     /// What they cover, by area. Unit: bytes.
     fn covered(&self) -> &[Ranges];
 
-    /// Calls `put` with every piece, in order.
+    /// Calls `work` with every piece, with several at a time, and `done` with the results in the order of the pieces.
     ///
-    /// Errors: unreadable, damaged; those of `put`.
-    fn each(&mut self, put: &mut dyn FnMut(Content) -> anyhow::Result<()>) -> anyhow::Result<()>;
+    /// Errors: unreadable, damaged; those of `work` and `done`.
+    fn each(
+        &mut self,
+        handles: Vec<Box<dyn Place>>,
+        work: Work<'_>,
+        done: &mut dyn FnMut(Done) -> anyhow::Result<()>,
+    ) -> anyhow::Result<()>;
 }
 
 /// How content is put onto a target.
@@ -73,6 +122,17 @@ pub(super) struct Counts {
     pub(super) compared_bytes: u64,
 }
 
+impl Counts {
+    fn add(&mut self, other: Self) {
+        let Self { content_bytes, written_bytes, present_bytes, discarded_bytes, compared_bytes } = other;
+        self.content_bytes += content_bytes;
+        self.written_bytes += written_bytes;
+        self.present_bytes += present_bytes;
+        self.discarded_bytes += discarded_bytes;
+        self.compared_bytes += compared_bytes;
+    }
+}
+
 /// Which area of the target takes which area of the clone: numbers of both.
 pub(super) type Mapping = Vec<(usize, usize)>;
 
@@ -98,8 +158,9 @@ pub(super) fn fit(name: &str, pieces: &dyn Pieces, targets: &[Area], how: &Putti
         let last = pieces.covered()[from].as_slice().last().map_or(0, |range| range[1]);
         let (size, own) = (target.size_bytes, shape.size_bytes);
         if size < last {
+            let gpt = if last == own { "; the second copy of a GPT is at the end of its disk" } else { "" };
             return Err(refused(format!(
-                "{wanted} is too small: {size} bytes, and the clone has content up to byte {last} of {own}"
+                "{wanted} is too small: {size} bytes, and the clone has content up to byte {last} of {own}{gpt}"
             )));
         }
         if size < own && !how.shrink {
@@ -144,28 +205,36 @@ pub(super) fn put(
         }
     }
     let known = Fills::of(place)?;
-    let mut first = None;
-    let mut bar = Bar::new();
-    pieces.each(&mut |content| {
+    let work = |place: &mut dyn Place, content: Content| -> anyhow::Result<Done> {
+        let Expected { area, offset_bytes, bytes, .. } = content.expected;
+        let Some((_, to)) = mapping.iter().find(|(from, _)| *from == area) else { return Ok(Done::default()) };
+        let mut counts = Counts { content_bytes: bytes, ..Counts::default() };
+        let expected = Some(content.expected);
+        let is_first = offset_bytes == 0 && head.is_some_and(|(from, _)| from == area);
+        let (head, rest) = if is_first { content.divided(HEAD_BYTES) } else { (None, Some(content)) };
+        if let Some(rest) = rest {
+            one(place, *to, &rest, how, &known, &mut counts)?;
+        }
+        Ok(Done { counts, expected, head })
+    };
+    let (mut first, mut all, mut bar) = (None, Vec::new(), Bar::new());
+    pieces.each(crew::handles(place)?, &work, &mut |done: Done| {
         stopped()?;
         hold::reached(Point::Step, stop);
-        let Some((_, to)) = mapping.iter().find(|(from, _)| *from == content.area) else { return Ok(()) };
-        counts.content_bytes += content.bytes;
+        counts.add(done.counts);
+        all.extend(done.expected);
+        first = first.take().or(done.head);
         bar.show(Some(counts.content_bytes as f64 / total.max(1) as f64), "writing");
-        if content.offset_bytes == 0 && head.is_some_and(|(from, _)| from == content.area) {
-            first = Some((*to, content));
-            return Ok(());
-        }
-        one(place, *to, &content, how, &known, &mut counts)
+        Ok(())
     })?;
     bar.finish();
     place.sync()?;
-    if let Some((to, content)) = first {
+    if let Some((content, (_, to))) = first.zip(head) {
         one(place, to, &content, &Putting { resume: false, ..how.clone() }, &Fills::none(), &mut counts)?;
         place.sync()?;
     }
     if how.read_back {
-        counts.compared_bytes = compare(place, pieces, mapping, stop)?;
+        counts.compared_bytes = compare(place, all, mapping, stop)?;
     }
     Ok(counts)
 }
@@ -201,7 +270,7 @@ fn one(
     known: &Fills,
     counts: &mut Counts,
 ) -> anyhow::Result<()> {
-    let Content { offset_bytes, bytes, .. } = *content;
+    let Expected { offset_bytes, bytes, .. } = content.expected;
     match &content.what {
         Ok(data) => {
             if how.resume {
@@ -249,52 +318,49 @@ fn fill(place: &mut dyn Place, to: usize, range: [u64; 2], byte: u8, counts: &mu
 /// Errors: unreadable; other content.
 pub(super) fn compare(
     place: &mut dyn Place,
-    pieces: &mut dyn Pieces,
+    expected: Vec<Expected>,
     mapping: &Mapping,
     stop: &AtomicBool,
 ) -> anyhow::Result<u64> {
-    // The hashes first: source and target may be one disk's head.
     let known = Fills::of(place)?;
-    let mut expected = Vec::new();
-    pieces.each(&mut |content| {
-        let Some((_, to)) = mapping.iter().find(|(from, _)| *from == content.area) else { return Ok(()) };
-        let range = [content.offset_bytes, content.offset_bytes + content.bytes];
-        match content.what {
-            Ok(data) => expected.push((*to, range, Ok(<[u8; 32]>::from(Sha256::digest(&data))))),
+    let mut all = Vec::new();
+    for Expected { area, offset_bytes, bytes, what } in expected {
+        let Some((_, to)) = mapping.iter().find(|(from, _)| *from == area) else { continue };
+        let range = [offset_bytes, offset_bytes + bytes];
+        match what {
+            Ok(sha256) => all.push((*to, range, Ok(sha256))),
             Err(byte) => {
                 for [mut at, end] in known.unknown(*to, range, byte).as_slice().iter().copied() {
                     while at < end {
                         let next = end.min(at + REQUEST_BYTES as u64);
-                        expected.push((*to, [at, next], Err(byte)));
+                        all.push((*to, [at, next], Err(byte)));
                         at = next;
                     }
                 }
             }
         }
-        Ok(())
-    })?;
+    }
     let mut bar = Bar::new();
     let names: Vec<String> = place.areas().iter().map(|area| area.name.clone()).collect();
-    let (count, mut index, mut compared) = (expected.len(), 0, 0);
-    let mut next = expected.into_iter();
+    let (count, mut index, mut compared) = (all.len(), 0, 0);
+    let mut next = all.into_iter();
     crew::ordered(
+        crew::handles(place)?,
         || {
-            if stop.load(Ordering::Relaxed) {
-                return Err(unable("compare", "stopped by a signal"));
-            }
-            let Some((to, [from, end], content)) = next.next() else { return Ok(None) };
+            let what = "stopped by a signal";
+            if stop.load(Ordering::Relaxed) { Err(unable("compare", what)) } else { Ok(next.next()) }
+        },
+        |place, (to, [from, end], content)| {
             let mut found = vec![0; (end - from) as usize];
             place.read(to, from, &mut found)?;
-            Ok(Some((to, from, found, content)))
-        },
-        |(to, from, found, content)| {
             let is_equal = match content {
                 Ok(sha256) => Sha256::digest(&found).as_slice() == sha256,
                 Err(byte) => found.iter().all(|found| *found == byte),
             };
-            (to, from, found.len() as u64, is_equal)
+            Ok((to, from, end - from, is_equal))
         },
-        |(to, from, bytes, is_equal)| {
+        |found: anyhow::Result<_>| {
+            let (to, from, bytes, is_equal) = found?;
             index += 1;
             bar.show(Some(index as f64 / count as f64), "comparing");
             let what = || format!("byte {from} of {} differs from the clone", names[to]);

@@ -1,8 +1,8 @@
 //! Block devices and image files as places.
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use anyhow::Context;
 use emmc_linux::block_io::{BlockIo, Opening, open};
@@ -23,6 +23,8 @@ pub(in crate::commands) struct RealPlace {
     name: String,
     areas: Vec<Area>,
     opened: Vec<BlockIo>,
+    /// Held while a unit of direct I/O is written in part: of all handles one at a time, as two pieces may share a unit.
+    part_of_unit: Arc<Mutex<()>>,
 }
 
 /// The name of an area as the kernel spells it: `boot0` of `mmcblk0boot0`, `gp1` of `mmcblk0gp0`.
@@ -82,7 +84,7 @@ impl RealPlace {
             let what = "its content would change while it is read: unmount it, or --live copies all of it as it is";
             return Err(Refused(format!("{name}: in use: {}; {what}", uses.join("; "))).into());
         }
-        let mut place = Self { name: name.into(), areas: Vec::new(), opened: Vec::new() };
+        let mut place = Self::empty(name);
         let opening = Opening::plain(false, stop);
         place.add("user", open(&path, name, &opening).map_err(|error| unable(name, error))?);
         let whole = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
@@ -97,9 +99,13 @@ impl RealPlace {
 
     /// A target that a session holds.
     pub(in crate::commands) fn held(name: &str, opened: BlockIo) -> Self {
-        let mut place = Self { name: name.into(), areas: Vec::new(), opened: Vec::new() };
+        let mut place = Self::empty(name);
         place.add("user", opened);
         place
+    }
+
+    fn empty(name: &str) -> Self {
+        Self { name: name.into(), areas: Vec::new(), opened: Vec::new(), part_of_unit: Arc::default() }
     }
 
     /// Adds an area.
@@ -147,6 +153,14 @@ impl RealPlace {
 }
 
 impl Place for RealPlace {
+    fn another(&self) -> anyhow::Result<Box<dyn Place>> {
+        let opened = self.opened.iter().map(|opened| opened.another().map_err(|error| self.failed(error)));
+        let opened = opened.collect::<anyhow::Result<Vec<_>>>()?;
+        let Self { name, areas, part_of_unit, .. } = self;
+        let (name, areas, part_of_unit) = (name.clone(), areas.clone(), Arc::clone(part_of_unit));
+        Ok(Box::new(Self { name, areas, opened, part_of_unit }))
+    }
+
     fn areas(&self) -> &[Area] {
         &self.areas
     }
@@ -182,6 +196,8 @@ impl Place for RealPlace {
             if (to - from) as usize == part.len() {
                 self.write_whole(area, at, part)?;
             } else {
+                let part_of_unit = Arc::clone(&self.part_of_unit);
+                let _alone = part_of_unit.lock().unwrap_or_else(PoisonError::into_inner);
                 let mut whole = vec![0; (to - from) as usize];
                 self.read_whole(area, from, &mut whole)?;
                 let inside = (at - from) as usize;

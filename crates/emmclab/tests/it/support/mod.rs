@@ -6,6 +6,8 @@ pub(crate) mod hold;
 #[cfg(feature = "bench")]
 pub(crate) mod loops;
 pub(crate) mod schema;
+#[cfg(all(feature = "clone", feature = "serve"))]
+pub(crate) mod served;
 pub(crate) mod shim;
 #[cfg(feature = "sim")]
 pub(crate) mod virtual_cards;
