@@ -8,6 +8,7 @@ use crate::support::run;
 use crate::support::served::{ServedCard, small_card};
 
 const HEAD: usize = 4096;
+const WHOLE: usize = 64 << 20;
 
 /// An image of 8 MiB that is its own in each byte: half a MiB from the start on, and a fill behind it.
 fn image(folder: &Path, name: &str, seed: u64) -> (PathBuf, Vec<u8>) {
@@ -88,8 +89,10 @@ fn a_restore_that_is_cut_at_every_step_of_the_card_is_continued() {
 #[test]
 fn a_card_that_is_pulled_is_one_error_and_both_ways_are_continued() {
     let folder = scratch("pulled");
-    let card = small_card(&folder, "card", 16, &[]);
-    let (source, wanted) = image(&folder, "image", 7);
+    // More than all threads together read ahead.
+    let card = small_card(&folder, "card", 80, &[]);
+    let (source, wanted) = (folder.join("image"), noise(7, WHOLE));
+    std::fs::write(&source, &wanted).unwrap();
     let file = folder.join("image.clone");
     clone(text(&source), &file, &[]).exits(0);
     let Some(mut served) = ServedCard::start(&card, &["--loop"]) else { return };
@@ -119,7 +122,7 @@ fn a_card_that_is_pulled_is_one_error_and_both_ways_are_continued() {
     emmclab(["restore", text(&file), &node, "--verify"]).exits(1);
     let [destroy, mean, name] = consent(&node);
     emmclab(["restore", text(&file), &node, "--resume", &destroy, &mean, &name]).exits(0);
-    assert!(std::fs::read(served.file()).unwrap()[..8 << 20] == wanted);
+    assert!(std::fs::read(served.file()).unwrap()[..WHOLE] == wanted);
     // The same while it is read. A clone of the card's file is not one of its device: it has another name only.
     let again = folder.join("again");
     pull(&mut served, &["clone", &node, "-o", text(&again)]);
@@ -134,5 +137,5 @@ fn a_card_that_is_pulled_is_one_error_and_both_ways_are_continued() {
     let mut restore = command();
     restore.args(["restore", text(&again), text(&image)]);
     run(restore).exits(0);
-    assert!(std::fs::read(&image).unwrap()[..8 << 20] == wanted);
+    assert!(std::fs::read(&image).unwrap()[..WHOLE] == wanted);
 }
