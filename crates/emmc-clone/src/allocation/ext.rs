@@ -1,8 +1,8 @@
 //! ext2, ext3 and ext4: the block bitmaps of all groups.
 //!
 //! Source: Linux `fs/ext4/ext4.h`, `super.c` (`descriptor_loc`, `ext4_bg_has_super`), `balloc.c`
-//! (`ext4_init_block_bitmap`: what a group without a written bitmap holds), `inode.c` (`__ext4_get_inode_loc`: a block of
-//! inodes none of which is in use is not read).
+//! (`ext4_init_block_bitmap`: what a group without a written bitmap holds), `inode.c` (`__ext4_get_inode_loc`: a block
+//! of inodes none of which is in use is not read).
 
 use super::Allocation;
 use super::bytes::{Bytes, Reader, Unread};

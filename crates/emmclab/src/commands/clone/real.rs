@@ -23,7 +23,8 @@ pub(in crate::commands) struct RealPlace {
     name: String,
     areas: Vec<Area>,
     opened: Vec<BlockIo>,
-    /// Held while a unit of direct I/O is written in part: of all handles one at a time, as two pieces may share a unit.
+    /// Held while a unit of direct I/O is written in part: of all handles one at a time, as two pieces may share a
+    /// unit.
     part_of_unit: Arc<Mutex<()>>,
 }
 
