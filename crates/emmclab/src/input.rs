@@ -9,6 +9,7 @@ use std::path::Path;
 use anyhow::{Context, bail};
 
 /// The largest file of a host (`--board`, `--host`). Unit: bytes.
+#[cfg(any(feature = "twin", all(feature = "bench", feature = "sim")))]
 pub(crate) const HOST_BYTES_MAX: u64 = 1 << 20;
 
 /// Reads a file or a pipe whole.
@@ -34,6 +35,7 @@ pub(crate) fn read(path: &Path, most: u64) -> anyhow::Result<Vec<u8>> {
 /// As [`read`], a text.
 ///
 /// Errors: as [`read`]; bytes that are not UTF-8.
+#[cfg(feature = "sim")]
 pub(crate) fn text(path: &Path, most: u64) -> anyhow::Result<String> {
     utf8(&path.display().to_string(), read(path, most)?)
 }
@@ -41,6 +43,7 @@ pub(crate) fn text(path: &Path, most: u64) -> anyhow::Result<String> {
 /// Bytes as a text.
 ///
 /// Errors: bytes that are not UTF-8.
+#[cfg(feature = "sim")]
 pub(crate) fn utf8(name: &str, bytes: Vec<u8>) -> anyhow::Result<String> {
     let at = |error: &std::string::FromUtf8Error| error.utf8_error().valid_up_to();
     String::from_utf8(bytes)

@@ -29,7 +29,7 @@ const PROGRAMS: [Program; 2] = [
             "emmclab",
             "--no-default-features",
             "--features",
-            "bench,html,trace",
+            "bench,clone,html,trace",
             "--config",
             "profile.release.lto=false",
             "--config",

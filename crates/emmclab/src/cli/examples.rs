@@ -114,7 +114,7 @@ const EXAMPLES: &[Example] = &[
     example(
         "erase",
         "emmclab erase /dev/mmcblk0 trim sanitize --destroy -o report.txt",
-        "all of the user area, out of the flash too; asks for the device's name",
+        "the user area, out of the flash too; asks for the name",
     ),
     #[cfg(feature = "clone")]
     example("erase", "emmclab erase /dev/mmcblk0 discard --partition 2 --destroy", "one partition"),
