@@ -89,7 +89,11 @@ fn every_end_says_how_far_it_came() {
             assert_eq!((reach.to_bytes, reach.unsure.is_some()), (last, is_lost), "{say}");
             // From there on, exactly the rest.
             let mut rest = Vec::new();
-            in_chunks(&ranges, reach.to_bytes, MIB, &mut |chunk| Ok(rest.push(chunk)), &mut |_| true);
+            let mut take = |chunk| {
+                rest.push(chunk);
+                Ok(())
+            };
+            in_chunks(&ranges, reach.to_bytes, MIB, &mut take, &mut |_| true);
             let all: u64 = done.iter().chain(&rest).map(|chunk| chunk[1] - chunk[0]).sum();
             assert_eq!(all, 3 * MIB + 512, "{say}");
             assert!(rest.first().is_none_or(|first| first[0] >= last), "{say}");

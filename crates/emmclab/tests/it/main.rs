@@ -77,6 +77,7 @@ mod trim;
 mod trust;
 #[cfg(feature = "twin")]
 mod twin;
+#[cfg(all(feature = "clone", feature = "trace", feature = "twin"))]
 mod unbounded;
 #[cfg(feature = "sim")]
 mod vendor_report;

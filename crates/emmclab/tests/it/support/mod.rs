@@ -152,6 +152,7 @@ pub(crate) fn is_root() -> bool {
 }
 
 /// How often a test repeats what is random in it: `EMMCLAB_ROUNDS`.
+#[cfg(any(feature = "bench", feature = "serve"))]
 pub(crate) fn rounds(otherwise: u64) -> u64 {
     std::env::var("EMMCLAB_ROUNDS").map_or(otherwise, |count| count.parse().expect("a number of rounds"))
 }
