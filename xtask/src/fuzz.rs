@@ -9,6 +9,8 @@ use crate::metadata;
 
 /// Targets that read whole files: every file of testdata is a seed for them.
 const FED_WITH_FILES: [&str; 4] = ["source", "vendor_text", "mmc_utils_text", "uboot_text"];
+/// A target whose threads may still be ending when an input is done: the system's record of one looks like a leak then.
+const ENDS_THREADS: &str = "nbd_session";
 /// Those that read recordings have the real ones.
 const READS_RECORDINGS: &str = "trace_";
 
@@ -41,6 +43,7 @@ pub(crate) fn run(seconds: u32, only: &[&str]) -> anyhow::Result<()> {
         }
         let mut command = cargo(&["run", target]);
         command.args(&folders).args(["--", &format!("-max_total_time={seconds}"), "-verbosity=0", "-print_funcs=0"]);
+        command.args((target == ENDS_THREADS).then_some("-detect_leaks=0"));
         let status = command.status().context("cargo fuzz run")?;
         ensure!(status.success(), "fuzz target {target} found something: see fuzz/artifacts/{target}");
     }
