@@ -88,8 +88,8 @@ fn workloads_survive_many_random_cuts() {
     }
 }
 
-/// A reliable write that is lost when a later program hits its pair, and a unit that is not where the map of the SLC log
-/// says after a recovery.
+/// A reliable write that is lost when a later program hits its pair; and after a recovery a unit that is not where the
+/// map of the SLC log says.
 #[test]
 #[ignore = "fails: two known violations, not mended yet"]
 fn known_violations() {
