@@ -12,6 +12,8 @@ pub(crate) struct ServedCard {
     pub(crate) mount: PathBuf,
     /// The loop device of its user area, if it was asked for.
     pub(crate) device: Option<String>,
+    /// Those of all areas.
+    loops: Vec<String>,
     child: Child,
 }
 
@@ -58,9 +60,11 @@ impl ServedCard {
         }
         let document: serde_json::Value = serde_json::from_str(&text).unwrap();
         let fronts = document["fronts"].as_array().unwrap();
-        let device = fronts.iter().find(|front| front["kind"] == "loop" && front["area"] == "user");
-        let device = device.map(|front| front["at"].as_str().unwrap().to_owned());
-        Some(Self { folder: card.into(), mount, device, child })
+        let loops = fronts.iter().filter(|front| front["kind"] == "loop");
+        let at = |front: &serde_json::Value| front["at"].as_str().unwrap().to_owned();
+        let device = loops.clone().find(|front| front["area"] == "user").map(at);
+        let loops = loops.map(at).collect();
+        Some(Self { folder: card.into(), mount, device, loops, child })
     }
 
     /// Its user area as a file.
@@ -85,7 +89,7 @@ impl Drop for ServedCard {
         let stop = ["sim", "ctl", self.folder.to_str().unwrap(), "stop"];
         if emmclab(stop).code != 0 {
             let _ = self.child.kill();
-            if let Some(device) = &self.device {
+            for device in &self.loops {
                 let _ = Command::new("losetup").args(["--detach", device]).status();
             }
             let _ = Command::new("umount").arg("-l").arg(&self.mount).stderr(Stdio::null()).status();
