@@ -26,6 +26,20 @@ pub(super) const MUTANTS: &[Mutant] = &[
         killer: (TORTURE, "workloads_survive"),
     },
     Mutant {
+        name: "failed program not waited for",
+        file: "crates/emmc-card/src/ftl/page/place.rs",
+        anchor: "                    done = done.max(failed_at);\n",
+        instead: "                    let _ = failed_at;\n",
+        killer: (TORTURE, "workloads_survive"),
+    },
+    Mutant {
+        name: "older copy in the log given up",
+        file: "crates/emmc-card/src/ftl/slc_front/unsure.rs",
+        anchor: "let Some(older) = unsure.older.pop() else {",
+        instead: "let Some(older) = unsure.older.pop().filter(|&older| older == NO_UNIT) else {",
+        killer: (TORTURE, "trims_survive"),
+    },
+    Mutant {
         name: "stale copy in collection",
         file: "crates/emmc-card/src/ftl/page/collect.rs",
         anchor: "                    count += (bits >> slot & 1) as usize;",

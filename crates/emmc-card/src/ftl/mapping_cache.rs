@@ -223,7 +223,7 @@ impl MappingCache {
     }
 
     /// Programs the next page of the open block, or of a free one.
-    fn append(&mut self, nand: &mut Nand, page: u32, now: Instant) -> Result<Instant, FtlError> {
+    fn append(&mut self, nand: &mut Nand, page: u32, mut now: Instant) -> Result<Instant, FtlError> {
         loop {
             let slot = match self.open {
                 Some(slot) => slot,
@@ -241,7 +241,8 @@ impl MappingCache {
                     self.settle_at(page, slot as u32 * self.pages_per_block + next);
                     return Ok(done);
                 }
-                Err(NandError::ProgramFailed { .. }) => {
+                Err(NandError::ProgramFailed { done, .. }) => {
+                    now = now.max(done);
                     self.slots[slot].state = SlotState::Failed;
                     // Its other pages may do; they must where only one free block is left.
                     self.open = self.open.filter(|_| self.free_slots() < 2);

@@ -17,6 +17,7 @@ mod log;
 mod recover;
 #[cfg(test)]
 mod tests;
+mod unsure;
 mod voids;
 mod write;
 
@@ -28,6 +29,7 @@ use crate::nand::{BlockHealth, Nand, NandError};
 use crate::profile::{FtlConfig, GcPace, Mapping, SlcCache};
 use fold::Folding;
 use log::Log;
+use unsure::Unsure;
 use voids::Voids;
 
 /// Minimum of blocks: two for its records, and two for the log.
@@ -52,6 +54,7 @@ pub struct SlcFront {
     /// Whether the host's writes fold in steps, and the block that is being folded.
     paced: bool,
     folding: Option<Folding>,
+    unsure: Vec<Unsure>,
     /// A write was refused because no block is left: all others are refused too, so that none is written in part.
     worn_out: bool,
     /// Its own blocks, then those of the main layer.
@@ -97,6 +100,7 @@ impl SlcFront {
             stream: Stream::default(),
             paced: config.gc_pace == GcPace::Paced,
             folding: None,
+            unsure: Vec::new(),
             worn_out: false,
             blocks: blocks.iter().chain(inner.blocks()).copied().collect(),
             own: FtlStats::default(),

@@ -276,7 +276,15 @@ impl TrimLog {
 
     fn program(&mut self, nand: &mut Nand, block: u32, record: &[u8]) -> Result<(), NandError> {
         let page = nand.block(block).next_page;
-        self.busy_until = nand.program_record(block, page, record, self.busy_until)?;
+        match nand.program_record(block, page, record, self.busy_until) {
+            Ok(done) => self.busy_until = done,
+            Err(error) => {
+                if let NandError::ProgramFailed { done, .. } = error {
+                    self.busy_until = done;
+                }
+                return Err(error);
+            }
+        }
         Ok(())
     }
 

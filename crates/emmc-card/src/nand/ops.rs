@@ -150,7 +150,7 @@ impl Nand {
             store.set_state(&self.geometry, block, page, PageState::Torn);
         }
         self.changed(block);
-        Err(NandError::ProgramFailed { block })
+        Err(NandError::ProgramFailed { block, done: span.1 })
     }
 
     /// Erases a block.

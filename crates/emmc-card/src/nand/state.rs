@@ -1,5 +1,7 @@
 //! Blocks, cell modes in use, counters and errors.
 
+use emmc_units::Instant;
+
 use super::CellMode;
 
 /// In the spare area of a unit that holds no host data.
@@ -16,6 +18,9 @@ pub enum NandError {
     ProgramFailed {
         /// The block.
         block: u32,
+        /// When the die's status told so: the program has taken its time, and a power cut before could damage pages on
+        /// the same word line.
+        done: Instant,
     },
     /// The block did not erase and is bad from now on.
     #[error("erase failed in block {block}")]

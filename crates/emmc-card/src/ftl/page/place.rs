@@ -86,7 +86,12 @@ impl PageFtl {
             };
             match nand.program(frontier.block, frontier.page, &frontier.slots[slots], bytes, now) {
                 Ok(programmed) => done = done.max(programmed),
-                Err(NandError::ProgramFailed { .. }) => return Ok((done, true)),
+                Err(NandError::ProgramFailed { done: failed_at, .. }) => {
+                    // Until then a power cut could damage earlier pages on its word line.
+                    done = done.max(failed_at);
+                    self.programmed_by = self.programmed_by.max(done);
+                    return Ok((done, true));
+                }
                 Err(error) => return Err(error.into()),
             }
             frontier.programmed += per_page;

@@ -241,7 +241,7 @@ impl PageFtl {
         while nand.stamp(block).is_some_and(|stamp| is_unsealed(nand, block, stamp)) {
             match nand.program(block, nand.block(block).next_page, &padding, None, now) {
                 Ok(programmed) => now = now.max(programmed),
-                Err(NandError::ProgramFailed { .. }) => {}
+                Err(NandError::ProgramFailed { done, .. }) => now = now.max(done),
                 Err(error) => return Err(error.into()),
             }
             self.stats.padding_units += u64::from(self.geometry.units_per_page);

@@ -10,8 +10,8 @@ use crate::nand::{NO_UNIT, Nand, NandError, PageCopy};
 pub(super) enum Copied {
     /// All of it is in flash at that instant.
     Whole(Instant),
-    /// A page failed to program; the earlier copies are in place.
-    Failed,
+    /// A page failed to program, as its status said at that instant; the earlier copies are in place.
+    Failed(Instant),
 }
 
 impl SegmentFtl {
@@ -71,9 +71,9 @@ impl SegmentFtl {
             for page_units in row.chunks(geometry.units_per_page as usize) {
                 match self.copy_page(nand, block, page_units, ready) {
                     Ok(programmed) => done = done.max(programmed),
-                    Err(NandError::ProgramFailed { block }) => {
+                    Err(NandError::ProgramFailed { block, done: failed_at }) => {
                         self.failing.insert(block);
-                        return Ok(Copied::Failed);
+                        return Ok(Copied::Failed(done.max(failed_at)));
                     }
                     Err(error) => return Err(error.into()),
                 }
@@ -157,7 +157,10 @@ impl SegmentFtl {
                 self.open[index].log.catch_up(nand);
                 match copied {
                     Copied::Whole(done) => Some(done),
-                    Copied::Failed => None,
+                    Copied::Failed(failed_at) => {
+                        done = done.max(failed_at);
+                        None
+                    }
                 }
             } else {
                 self.extend_page(nand, index, part, done)?

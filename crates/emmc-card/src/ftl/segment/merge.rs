@@ -77,7 +77,7 @@ impl SegmentFtl {
                     self.stats.full_merges += 1;
                     break block;
                 }
-                Copied::Failed => {
+                Copied::Failed(_) => {
                     // As if it had not started: the source copies are current.
                     for (&unit, slot) in units.iter().zip(before) {
                         if self.map.lookup(unit) != slot {

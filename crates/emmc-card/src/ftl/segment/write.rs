@@ -83,6 +83,7 @@ impl SegmentFtl {
 
     /// Programs the waiting page of a frontier; answers whether the frontier still takes units.
     pub(super) fn program(&mut self, nand: &mut Nand, place: Place, now: Instant) -> Result<(Instant, bool), FtlError> {
+        let mut now = now;
         loop {
             let front = match place {
                 Place::Open(index) => &mut self.open[index].log,
@@ -93,7 +94,8 @@ impl SegmentFtl {
                     self.stats.padding_units += u64::from(padding);
                     return Ok((done, true));
                 }
-                Err(NandError::ProgramFailed { block }) => {
+                Err(NandError::ProgramFailed { block, done }) => {
+                    now = now.max(done);
                     self.failing.insert(block);
                     if front.is_stuck(nand) {
                         return Ok((self.evacuate(nand, place, now)?, false));
@@ -173,7 +175,10 @@ impl SegmentFtl {
                     self.stats.padding_units += padding.len() as u64;
                     done = done.max(programmed);
                 }
-                Err(NandError::ProgramFailed { block }) => drop(self.failing.insert(block)),
+                Err(NandError::ProgramFailed { block, done: failed_at }) => {
+                    done = done.max(failed_at);
+                    self.failing.insert(block);
+                }
                 Err(error) => return Err(error.into()),
             }
             self.front(place).catch_up(nand);

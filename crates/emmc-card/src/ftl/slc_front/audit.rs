@@ -30,6 +30,9 @@ impl SlcFront {
             return Err(format!("block {block} of the log is open and full"));
         }
         for (unit, physical) in self.log.index.sorted() {
+            if self.unsure.iter().any(|unsure| unsure.is_at(unit, physical)) {
+                continue;
+            }
             let block = nand.geometry().block_of(physical);
             if nand.logical(physical) != unit || !used.contains(&block) {
                 return Err(format!("unit {unit} is not at {physical} in block {block} of the log"));

@@ -69,6 +69,7 @@ impl SlcFront {
     /// Folds the next `units` of the oldest block, and frees it after the last.
     fn fold_part(&mut self, nand: &mut Nand, units: usize, now: Instant) -> Result<Instant, FtlError> {
         let Some(&block) = self.log.full.front() else { return Ok(now) };
+        self.drop_unreadable(nand);
         let begun = self.folding.take().filter(|folding| folding.block == block);
         let folding = begun.unwrap_or_else(|| Folding::new(&self.log, nand, block));
         let end = folding.at.saturating_add(units).min(folding.valid.len());
@@ -82,6 +83,9 @@ impl SlcFront {
             self.folding = Some(Folding { at: end, ..folding });
             self.count();
             return Ok(done);
+        }
+        if self.may_be_needed(nand, block) {
+            return Err(FtlError::WornOut);
         }
         if !folding.valid.is_empty() || self.voids.wait_for_flush() {
             done = done.max(self.inner.flush(nand, done)?);

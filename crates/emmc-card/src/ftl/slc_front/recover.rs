@@ -21,6 +21,7 @@ impl SlcFront {
     pub(super) fn recover_all(&mut self, nand: &mut Nand, now: Instant) -> Result<Instant, FtlError> {
         self.log.clear_buffer();
         self.folding = None;
+        self.unsure.clear();
         (self.stream, self.worn_out) = (Default::default(), false);
         let survey = Survey::take(nand, &self.log.all.clone(), now)?;
         let (trims, mut done) = self.voids.replay(nand, now)?;
@@ -34,17 +35,21 @@ impl SlcFront {
         let is_certain = |unit| index.get(unit).is_some_and(|physical| !doubtful.contains(&physical));
         done = done.max(self.inner.recover_below(nand, &is_certain, done)?);
         done = self.rescue(nand, &doubtful, done)?;
+        self.unsure = self.find_unsure(nand, &survey, &trims, &doubtful);
         // After the rescue: a doubtful unit may have an older, void copy, which must not lose its record.
         done = self.make_voids_last(nand, &doubtful, &trims, done)?;
         for block in damaged {
             // Unless it has been folded meanwhile.
-            if self.log.full.contains(&block) && self.log.valid_in(nand, block).is_empty() {
+            let is_empty = self.log.valid_in(nand, block).is_empty() && !self.may_be_needed(nand, block);
+            if self.log.full.contains(&block) && is_empty {
                 self.log.full.retain(|&other| other != block);
                 done = self.free_block(nand, block, done)?;
             }
         }
-        for (unit, _) in self.log.index.sorted() {
-            self.inner.supersede(unit);
+        for (unit, physical) in self.log.index.sorted() {
+            if !doubtful.contains(&physical) {
+                self.inner.supersede(unit);
+            }
         }
         Ok(done)
     }
@@ -233,7 +238,7 @@ impl SlcFront {
 }
 
 /// For ranges of units, the sequence number of the newest void: from where, and up to the next entry.
-fn newest_voids(trims: &[Trimmed]) -> BTreeMap<u32, u64> {
+pub(super) fn newest_voids(trims: &[Trimmed]) -> BTreeMap<u32, u64> {
     let mut steps = BTreeMap::from([(0, 0)]);
     // Oldest first, so a later one covers all of its range.
     for trim in trims {
@@ -250,7 +255,7 @@ fn newest_voids(trims: &[Trimmed]) -> BTreeMap<u32, u64> {
 }
 
 /// The sequence number of the newest void of a unit; 0: none.
-fn void_order(steps: &BTreeMap<u32, u64>, unit: u32) -> u64 {
+pub(super) fn void_order(steps: &BTreeMap<u32, u64>, unit: u32) -> u64 {
     steps.range(..=unit).next_back().map_or(0, |(_, &order)| order)
 }
 

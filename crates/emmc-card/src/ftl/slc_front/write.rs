@@ -111,7 +111,8 @@ impl SlcFront {
             units.resize(nand.geometry().units_per_page as usize, NO_UNIT);
             let programmed = match nand.program(block, page, &units, self.log.page_bytes(), now) {
                 Ok(programmed) => programmed,
-                Err(NandError::ProgramFailed { block }) => {
+                Err(NandError::ProgramFailed { block, done: failed_at }) => {
+                    now = now.max(failed_at);
                     self.log.failed.push(block);
                     self.log.close();
                     continue;
@@ -185,6 +186,7 @@ impl SlcFront {
         mut out: Option<&mut [u8]>,
         now: Instant,
     ) -> Result<Instant, FtlError> {
+        self.drop_unreadable(nand);
         let unit_bytes = self.unit_bytes as usize;
         let mut done = now;
         let mut pages: Vec<(u32, u32)> = Vec::new();

@@ -73,7 +73,9 @@ fn programs_and_erases_fail_at_the_given_rate() {
         for page in 0..32 {
             programs += 1;
             if let Err(error) = nand.program(block, page, &[3, 4], None, Instant::START) {
-                assert_eq!(error, NandError::ProgramFailed { block });
+                // The failure is known when the program ends.
+                assert_eq!(error, NandError::ProgramFailed { block, done: nand.quiet_at() });
+                assert!(nand.quiet_at() > Instant::START);
                 // The page is used and has no content; the next one can be programmed.
                 assert_eq!(nand.page_units(block, page), [NO_UNIT; 2]);
                 assert_eq!(nand.block(block).next_page, page + 1);
