@@ -39,7 +39,7 @@ fn workloads_survive_random_cuts() {
 #[test]
 fn areas_beside_the_users_survive_random_cuts() {
     let mut cuts = 0;
-    for seed in 0..40 {
+    for seed in (0..40).chain(AREA_SEEDS) {
         cuts += torture(Case::Area { seed }).unwrap_or_else(|violation| panic!("{violation}")).cuts;
     }
     assert!(cuts > 1000, "{cuts}");
@@ -53,6 +53,9 @@ const TRIM_SEEDS: [u32; 5] = [65, 252, 634, 2208, 401_000_201];
 
 /// A write that was acknowledged before the failed program of its padding had ended: a cut in that program took it.
 const RANDOM_SEEDS: [u32; 1] = [406_001_294];
+
+/// A worn-out part without a block for the copies of what a cut has interrupted.
+const AREA_SEEDS: [u32; 1] = [507_001_371];
 
 #[test]
 fn trims_survive_while_their_log_begins_another_block() {

@@ -35,9 +35,23 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "older copy in the log given up",
         file: "crates/emmc-card/src/ftl/slc_front/unsure.rs",
-        anchor: "let Some(older) = unsure.older.pop() else {",
-        instead: "let Some(older) = unsure.older.pop().filter(|&older| older == NO_UNIT) else {",
+        anchor: "let is_there = unsure.go_back(nand);",
+        instead: "let is_there = unsure.older.is_empty() && unsure.go_back(nand);",
         killer: (TORTURE, "trims_survive"),
+    },
+    Mutant {
+        name: "older copy on a worn-out part given up",
+        file: "crates/emmc-card/src/ftl/page/fall_back.rs",
+        anchor: "let is_there = unsure.go_back(nand);",
+        instead: "let is_there = unsure.older.is_empty() && unsure.go_back(nand);",
+        killer: (TORTURE, "areas_beside"),
+    },
+    Mutant {
+        name: "interrupted write of RPMB forgotten",
+        file: "crates/emmc-card/src/card/rpmb.rs",
+        anchor: "Some(done) if done <= now => self.writing = None,",
+        instead: "Some(done) if done <= now || self.key.is_some() => self.writing = None,",
+        killer: (CARD_IT, "rpmb_cuts"),
     },
     Mutant {
         name: "stale copy in collection",

@@ -18,7 +18,7 @@ use super::packed::Packed;
 use super::power_notify::PowerLog;
 use super::queue::CommandQueue;
 use super::rpmb::Rpmb;
-use super::streams::BootStream;
+use super::streams::{BootStream, RpmbArea};
 use super::write_protect::WriteProtect;
 use super::{Card, interrupt, partition, write_protect};
 use crate::device::StorageError;
@@ -48,7 +48,7 @@ impl Features {
     /// What survives power.
     pub(crate) fn to_state(&self) -> FeatureState {
         FeatureState {
-            rpmb_key: self.rpmb.key(),
+            rpmb: self.rpmb.persistent(),
             rpmb_counter: self.rpmb.counter(),
             firmware: self.firmware.installed(),
             power_cycles: self.power.cycles,
@@ -59,7 +59,7 @@ impl Features {
 
     /// Restores it.
     pub(crate) fn take_state(&mut self, state: FeatureState) {
-        self.rpmb.restore(state.rpmb_key, state.rpmb_counter);
+        self.rpmb.restore(state.rpmb, state.rpmb_counter);
         self.firmware.restore(state.firmware);
         self.power = PowerLog { cycles: state.power_cycles, unannounced: state.unannounced };
         self.is_partitioned = state.is_partitioned;
@@ -85,10 +85,20 @@ impl Card {
     }
 
     /// Power is lost: volatile state of the features is cleared.
-    pub(super) fn features_power_off(&mut self) {
+    pub(super) fn features_power_off(&mut self, now: Instant) {
+        self.features.rpmb.power_off(self.device.nand().off_since().map_or(now, |cut| cut.min(now)));
         self.features.power.power_off(&self.device.stored_registers().ext_csd);
         self.features.firmware.power_off();
         self.features.background.stop();
+    }
+
+    /// Power is back and the layers have recovered at `now`: an interrupted write of RPMB is completed. Returns when.
+    ///
+    /// Errors: power lost; the next power-up starts again.
+    pub(super) fn complete_rpmb(&mut self, now: Instant) -> Result<Instant, StorageError> {
+        let mut store = RpmbArea { device: &mut self.device, now };
+        self.features.rpmb.complete(&mut store)?;
+        Ok(store.now)
     }
 
     /// Power is back and the layers have recovered at `now`: a new commit of the partitioning is performed, uncommitted

@@ -45,7 +45,7 @@ pub struct Rest(CardState);
 /// Persistent state of the features.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct FeatureState {
-    pub(crate) rpmb_key: Option<[u8; 32]>,
+    pub(crate) rpmb: super::rpmb::Persistent,
     pub(crate) rpmb_counter: u32,
     pub(crate) firmware: Option<[u8; 8]>,
     pub(crate) power_cycles: u32,
@@ -243,7 +243,7 @@ impl Card {
         }
         if state.is_powered {
             // Not switched off in order: power was lost with the process that served it.
-            self.features_power_off();
+            self.features_power_off(state.now);
         }
         Ok(())
     }

@@ -23,7 +23,7 @@ const REINITIALIZATION: Nanos = Nanos::from_millis(1);
 impl Card {
     /// Power is lost at `now`.
     pub fn power_off(&mut self, now: Instant) {
-        self.features_power_off();
+        self.features_power_off(now);
         self.device.power_off(now);
         self.phase = Phase::Off;
         self.transfer = None;
@@ -36,6 +36,7 @@ impl Card {
         self.phase = Phase::Off;
         let recovered = self.device.power_on(now)?;
         let recovered = if self.is_emmc() { self.apply_partitioning(recovered)? } else { recovered };
+        let recovered = self.complete_rpmb(recovered)?;
         self.start(Reset::Power, recovered);
         self.initialized_at = recovered + INITIALIZATION;
         Ok(self.initialized_at)

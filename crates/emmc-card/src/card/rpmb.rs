@@ -1,7 +1,9 @@
 //! RPMB: the replay protected memory block, accessed by authenticated frames of 512 bytes.
 //!
 //! The key is programmed once and never readable. A write requires the right MAC and counter; reads return the host's
-//! nonce. Data is in flash before the result reports it. Absent on purpose: the authenticated device configuration
+//! nonce. Data is in flash before the result reports it. Key, counter and the write in progress are in the controller's
+//! own store: a write that a power cut interrupts is completed at the next power-up, so counter and data, 8 KiB too,
+//! are both old or both new. Absent on purpose: the authenticated device configuration
 //! (requests 6 and 7 answer "general failure"), because no profile announces secure write protection; and timing, which
 //! is the data path's.
 //!
@@ -11,7 +13,9 @@ mod frame;
 #[cfg(test)]
 mod tests;
 
+use emmc_units::Instant;
 use hmac::{Hmac, Mac};
+use serde::{Deserialize, Serialize};
 use sha2::Sha256;
 
 use frame::{AUTHENTICATED_FROM, DATA_BYTES};
@@ -50,8 +54,8 @@ pub(crate) trait RpmbStore {
     /// Reads whole sectors.
     fn read(&mut self, lba: u64, out: &mut [u8]) -> Result<(), StorageError>;
 
-    /// Writes whole sectors atomically.
-    fn write(&mut self, lba: u64, data: &[u8]) -> Result<(), StorageError>;
+    /// Writes whole sectors; returns when they are in flash. A power cut before may leave some of them.
+    fn write(&mut self, lba: u64, data: &[u8]) -> Result<Instant, StorageError>;
 }
 
 /// The response to the next read of the area.
@@ -66,11 +70,41 @@ enum Answer {
     Data { address: u16, nonce: [u8; 16] },
 }
 
-/// The block: key and counter survive power, the response does not.
+/// Key and write in progress, as they survive power. The order is that of the saved form: `None` and `Some` of a key
+/// were its first two.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum Persistent {
+    /// No key is programmed.
+    #[default]
+    Empty,
+    /// A key is.
+    Key([u8; 32]),
+    /// A power cut has interrupted a write.
+    Interrupted {
+        /// The key.
+        key: [u8; 32],
+        /// The write's first sector, and the bytes of all.
+        first: u64,
+        /// Whole sectors.
+        sectors: Vec<u8>,
+    },
+}
+
+/// A write that may not be in flash yet.
+#[derive(Clone, Debug)]
+struct Writing {
+    first: u64,
+    sectors: Vec<u8>,
+    /// When it is in flash; `None`: a cut came before.
+    done: Option<Instant>,
+}
+
+/// The block: key, counter and a write in progress survive power, the response does not.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Rpmb {
     key: Option<[u8; 32]>,
     counter: u32,
+    writing: Option<Writing>,
     /// The result register, which READ_RESULT returns.
     result: Option<Box<Frame>>,
     answer: Answer,
@@ -87,14 +121,61 @@ impl Rpmb {
         self.key.is_some()
     }
 
-    /// The key, which no host ever reads.
-    pub(crate) fn key(&self) -> Option<[u8; 32]> {
-        self.key
+    /// What survives power besides the counter, as if operations in progress were done. No host ever reads the key.
+    pub(crate) fn persistent(&self) -> Persistent {
+        let interrupted = self.writing.as_ref().filter(|writing| writing.done.is_none());
+        match (self.key, interrupted) {
+            (None, _) => Persistent::Empty,
+            (Some(key), None) => Persistent::Key(key),
+            (Some(key), Some(writing)) => {
+                Persistent::Interrupted { key, first: writing.first, sectors: writing.sectors.clone() }
+            }
+        }
     }
 
     /// Restores the persistent state.
-    pub(crate) fn restore(&mut self, key: Option<[u8; 32]>, counter: u32) {
-        *self = Self { key, counter, ..Self::default() };
+    pub(crate) fn restore(&mut self, persistent: Persistent, counter: u32) {
+        *self = Self { counter, ..Self::default() };
+        match persistent {
+            Persistent::Empty => {}
+            Persistent::Key(key) => self.key = Some(key),
+            Persistent::Interrupted { key, first, sectors } => {
+                self.key = Some(key);
+                self.writing = Some(Writing { first, sectors, done: None });
+            }
+        }
+    }
+
+    /// Power was lost at `now`: a write that was not in flash yet is to be completed, and counts when it is.
+    pub(crate) fn power_off(&mut self, now: Instant) {
+        let Some(writing) = &mut self.writing else { return };
+        match writing.done {
+            Some(done) if done <= now => self.writing = None,
+            Some(_) => {
+                writing.done = None;
+                self.counter -= 1;
+            }
+            None => {}
+        }
+    }
+
+    /// Power is back: completes an interrupted write.
+    ///
+    /// Errors: power lost again. A part that takes no more writes keeps the old counter.
+    pub(crate) fn complete(&mut self, store: &mut dyn RpmbStore) -> Result<(), StorageError> {
+        let Some(writing) = self.writing.take() else { return Ok(()) };
+        match store.write(writing.first, &writing.sectors) {
+            Ok(done) => {
+                self.counter += 1;
+                self.writing = Some(Writing { done: Some(done), ..writing });
+            }
+            Err(error) if error.is_power_loss() => {
+                self.writing = Some(writing);
+                return Err(error);
+            }
+            Err(_) => {}
+        }
+        Ok(())
     }
 
     /// Successful writes so far.
@@ -216,11 +297,8 @@ impl Rpmb {
         } else if last.counter() != self.counter {
             COUNTER_FAILURE
         } else {
-            match store_data(address, frames, store) {
-                Ok(()) => {
-                    self.counter += 1;
-                    OK
-                }
+            match self.store_data(address, frames, store) {
+                Ok(()) => OK,
                 Err(error) if error.is_power_loss() => return Err(error),
                 Err(_) => WRITE_FAILURE,
             }
@@ -230,6 +308,31 @@ impl Rpmb {
         frame.set_address(address);
         frame.sign(&mac(&key, std::slice::from_ref(&frame)));
         Ok(Box::new(frame))
+    }
+
+    /// Merges half sectors into whole sectors, and writes those.
+    fn store_data(&mut self, address: u16, frames: &[Frame], store: &mut dyn RpmbStore) -> Result<(), StorageError> {
+        let (first, last) = (u64::from(address) / 2, (u64::from(address) + frames.len() as u64 - 1) / 2);
+        let mut sectors = vec![0; (last - first + 1) as usize * 512];
+        if address % 2 == 1 || frames.len() % 2 == 1 {
+            store.read(first, &mut sectors)?;
+        }
+        let start = usize::from(address % 2) * DATA_BYTES;
+        for (half, frame) in sectors[start..].chunks_exact_mut(DATA_BYTES).zip(frames) {
+            half.copy_from_slice(frame.data());
+        }
+        match store.write(first, &sectors) {
+            Ok(done) => {
+                self.counter += 1;
+                self.writing = Some(Writing { first, sectors, done: Some(done) });
+                Ok(())
+            }
+            Err(error) => {
+                let is_cut = error.is_power_loss();
+                self.writing = is_cut.then_some(Writing { first, sectors, done: None });
+                Err(error)
+            }
+        }
     }
 
     /// The answer to an authenticated read.
@@ -281,20 +384,6 @@ fn mac(key: &[u8; 32], frames: &[Frame]) -> [u8; 32] {
         mac.update(&frame.bytes()[AUTHENTICATED_FROM..]);
     }
     mac.finalize().into_bytes().into()
-}
-
-/// Merges half sectors into whole sectors, and writes those atomically.
-fn store_data(address: u16, frames: &[Frame], store: &mut dyn RpmbStore) -> Result<(), StorageError> {
-    let (first, last) = (u64::from(address) / 2, (u64::from(address) + frames.len() as u64 - 1) / 2);
-    let mut sectors = vec![0; (last - first + 1) as usize * 512];
-    if address % 2 == 1 || frames.len() % 2 == 1 {
-        store.read(first, &mut sectors)?;
-    }
-    let start = usize::from(address % 2) * DATA_BYTES;
-    for (half, frame) in sectors[start..].chunks_exact_mut(DATA_BYTES).zip(frames) {
-        half.copy_from_slice(frame.data());
-    }
-    store.write(first, &sectors)
 }
 
 fn load_data(address: u16, out: &mut [u8], store: &mut dyn RpmbStore) -> Result<(), StorageError> {

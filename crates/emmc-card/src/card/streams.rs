@@ -29,9 +29,9 @@ pub(crate) struct BootStream {
 }
 
 /// RPMB's sectors in a device, with access times.
-struct RpmbArea<'a> {
-    device: &'a mut Device,
-    now: Instant,
+pub(super) struct RpmbArea<'a> {
+    pub(super) device: &'a mut Device,
+    pub(super) now: Instant,
 }
 
 impl RpmbStore for RpmbArea<'_> {
@@ -46,11 +46,11 @@ impl RpmbStore for RpmbArea<'_> {
         Ok(())
     }
 
-    fn write(&mut self, lba: u64, data: &[u8]) -> Result<(), StorageError> {
+    fn write(&mut self, lba: u64, data: &[u8]) -> Result<Instant, StorageError> {
         let flags = WriteFlags { reliable: true, force: true };
         let payload = self.device.keeps_data().then_some(data);
         self.now = self.device.write(Area::Rpmb, lba, (data.len() / 512) as u32, flags, payload, self.now)?.done;
-        Ok(())
+        Ok(self.now)
     }
 }
 

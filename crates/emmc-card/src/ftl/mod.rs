@@ -13,6 +13,7 @@ pub mod refresh;
 pub mod segment;
 pub mod slc_front;
 pub mod trim_log;
+mod unsure;
 pub mod wear;
 
 mod build;

@@ -24,12 +24,12 @@ mod write;
 use emmc_units::Instant;
 
 use super::refresh::Refresh;
+use super::unsure::Unsure;
 use super::{Durability, Ftl, FtlError, FtlStats, TrimKind};
 use crate::nand::{BlockHealth, Nand, NandError};
 use crate::profile::{FtlConfig, GcPace, Mapping, SlcCache};
 use fold::Folding;
 use log::Log;
-use unsure::Unsure;
 use voids::Voids;
 
 /// Minimum of blocks: two for its records, and two for the log.

@@ -12,12 +12,14 @@
 //! and calls [`TrimLog::settle`] when its map is complete, before any erase, program or reply. Absent on purpose:
 //! discards, which may be forgotten; batching, since a trim that is acknowledged must hold.
 
+mod orders;
 mod record;
 #[cfg(test)]
 mod tests;
 
 use emmc_units::Instant;
 
+pub use orders::TrimOrders;
 use record::{Record, generation, header, kept_per_page, kept_record, parse, taken_over};
 
 use super::FtlError;

@@ -11,6 +11,7 @@ mod models;
 mod partition_cuts;
 mod persistence;
 mod profiles;
+mod rpmb_cuts;
 mod scripts;
 mod segment_cards;
 mod slc_cache;

@@ -4,6 +4,9 @@ use crate::ftl::FtlError;
 
 const KEY: [u8; 32] = *b"It's a nice day for a key to be.";
 
+/// When every write is in flash.
+const DONE: Instant = Instant(1000);
+
 /// RPMB of eight sectors in memory, which can be made to fail.
 struct Memory {
     bytes: Vec<u8>,
@@ -30,12 +33,12 @@ impl RpmbStore for Memory {
         self.fails.map_or(Ok(()), Err)
     }
 
-    fn write(&mut self, lba: u64, data: &[u8]) -> Result<(), StorageError> {
+    fn write(&mut self, lba: u64, data: &[u8]) -> Result<Instant, StorageError> {
         if let Some(error) = self.fails {
             return Err(error);
         }
         self.bytes[lba as usize * 512..][..data.len()].copy_from_slice(data);
-        Ok(())
+        Ok(DONE)
     }
 }
 
@@ -191,18 +194,31 @@ fn every_error_has_its_result_and_changes_nothing() {
     assert_eq!(host.write(0, 0, &[2]), COUNTER_FAILURE, "replayed");
 }
 
-/// The sectors of a write are atomic, and its counter is theirs: neither is without the other.
+/// Neither counter nor data is new without the other, wherever the cut was.
 #[test]
-fn a_write_that_loses_power_leaves_counter_and_data() {
-    let mut host = Host::with_key();
-    assert_eq!(host.write(0, 0, &[3]), OK);
-    host.memory.fails = Some(FtlError::PowerLost.into());
-    let frames: Vec<u8> = Host::write_frames(0, 1, &[4]).iter().flat_map(|frame| *frame.bytes()).collect();
-    assert!(host.rpmb.receive(&frames, true, true, &mut host.memory).unwrap_err().is_power_loss());
-    assert_eq!((host.rpmb.counter(), host.memory.half(0)), (1, &[3; DATA_BYTES][..]));
-    host.memory.fails = None;
-    assert_eq!(host.write(0, 1, &[4]), OK);
-    assert_eq!((host.rpmb.counter(), host.memory.half(0)), (2, &[4; DATA_BYTES][..]));
+fn an_interrupted_write_is_completed_at_power_up() {
+    for lost_in_the_call in [false, true] {
+        let mut host = Host::with_key();
+        assert_eq!(host.write(0, 0, &[3, 3]), OK);
+        host.rpmb.power_off(DONE);
+        host.rpmb.complete(&mut host.memory).unwrap();
+        assert_eq!((host.rpmb.counter(), host.memory.half(0)), (1, &[3; DATA_BYTES][..]), "it was in flash");
+        host.memory.fails = lost_in_the_call.then_some(FtlError::PowerLost.into());
+        let frames: Vec<u8> = Host::write_frames(0, 1, &[4, 4]).iter().flat_map(|frame| *frame.bytes()).collect();
+        assert_eq!(host.rpmb.receive(&frames, true, true, &mut host.memory).is_err(), lost_in_the_call);
+        host.rpmb.power_off(Instant(DONE.0 - 1));
+        // What the flash has of it is undone; another cut comes, and the state is saved and restored.
+        host.memory.bytes.fill(3);
+        assert_eq!(host.rpmb.counter(), 1);
+        host.memory.fails = Some(FtlError::PowerLost.into());
+        assert!(host.rpmb.complete(&mut host.memory).unwrap_err().is_power_loss());
+        let saved = (host.rpmb.persistent(), host.rpmb.counter());
+        host.rpmb.restore(saved.0, saved.1);
+        host.memory.fails = None;
+        host.rpmb.complete(&mut host.memory).unwrap();
+        assert_eq!((host.rpmb.counter(), host.memory.half(0)), (2, &[4; DATA_BYTES][..]));
+        assert_eq!(host.write(0, 2, &[5]), OK);
+    }
 }
 
 #[test]
@@ -243,9 +259,11 @@ fn a_power_loss_clears_the_result() {
     let bytes = *Host::write_frames(0, 0, &[1])[0].bytes();
     assert!(host.rpmb.receive(&bytes, true, true, &mut host.memory).is_err());
     host.memory.fails = None;
+    host.rpmb.power_off(DONE);
+    host.rpmb.complete(&mut host.memory).unwrap();
     host.rpmb.forget();
     assert_eq!(host.result().result(), GENERAL_FAILURE, "nothing is known of it");
-    assert_eq!(host.write(0, 0, &[1]), OK, "the counter stands");
+    assert_eq!(host.write(0, 0, &[1]), OK, "the counter stands: power was lost before the write");
     let out = StorageError::OutOfRange { area: Area::Rpmb, lba: 0, sectors: 1, size: 0 };
     assert!(!out.is_power_loss());
 }

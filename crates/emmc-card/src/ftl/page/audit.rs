@@ -29,7 +29,8 @@ impl PageFtl {
                 Some((role, slot)) => self.frontiers[role].slots[slot],
                 None => nand.logical(physical),
             };
-            if found != unit {
+            let is_unsure = || self.unsure.iter().any(|unsure| unsure.is_at(unit, physical));
+            if found != unit && !is_unsure() {
                 return Err(format!("unit {unit} lies at {physical}, which holds {found}"));
             }
         }

@@ -3,7 +3,7 @@
 //! One concern per file: `frontier` (open blocks), `place` (placing and programming units, failing blocks), `write`
 //! (the host's writes, and when they complete), `collect` (garbage collection), `steps` (the same in steps), `level`
 //! (static wear levelling), `refresh` (blocks that were read often or are old), `read`, `trim` (trims, discards,
-//! purging), `recover` and `audit`.
+//! purging), `recover`, `fall_back` (older copies on a worn-out part) and `audit`.
 //!
 //! # What a power cut may lose
 //! Units wait in memory until their stripe is full; the map has their future places. An obsolete block is not erased
@@ -17,6 +17,7 @@
 
 mod audit;
 mod collect;
+mod fall_back;
 mod frontier;
 mod level;
 mod place;
@@ -39,6 +40,7 @@ use super::mapping_cache::MappingCache;
 use super::pool::{Pool, TakeOrder};
 use super::refresh::Refresh;
 use super::trim_log::TrimLog;
+use super::unsure::Unsure;
 use super::wear::Levelling;
 use super::{Durability, Ftl, FtlError, FtlStats, RegionSpec, TrimKind};
 use crate::nand::{BlockHealth, CellMode, Content, Geometry, NO_UNIT, Nand};
@@ -97,6 +99,8 @@ pub struct PageFtl {
     discards: Vec<(u32, u32)>,
     /// Copies in flash that the host has overwritten, the oldest first, if bytes are stored.
     superseded: VecDeque<Superseded>,
+    /// Units without a certain place since the last power cut.
+    unsure: Vec<Unsure>,
     /// During recovery: free blocks that must not be erased yet.
     held: std::collections::BTreeSet<u32>,
     keeps_orders: bool,
@@ -196,6 +200,7 @@ impl PageFtl {
             log_blocks,
             discards: Vec::new(),
             superseded: VecDeque::new(),
+            unsure: Vec::new(),
             held: std::collections::BTreeSet::new(),
             keeps_orders: nand.keeps_orders(),
             keeps_data: nand.keeps_data(),

@@ -5,7 +5,7 @@ use emmc_units::Instant;
 use super::PageFtl;
 use super::frontier::NO_BLOCK;
 use crate::ftl::FtlError;
-use crate::nand::{BlockHealth, NO_UNIT, Nand, NandError};
+use crate::nand::{NO_UNIT, Nand, NandError};
 
 /// Where the bytes of the units to program are.
 #[derive(Clone, Copy)]
@@ -235,44 +235,6 @@ impl PageFtl {
             }
         }
         Ok(done)
-    }
-
-    /// No block is left to place the units again: their previous copies are current, as after a power cut.
-    fn fall_back(&mut self, nand: &Nand, lost: impl Iterator<Item = u32>) {
-        self.superseded.clear();
-        for unit in lost {
-            self.map.clear(unit);
-            if self.fresh.contains(&unit) {
-                continue;
-            }
-            if let Some(physical) = self.newest_copy(nand, unit) {
-                self.map.set(unit, physical);
-                let block = self.map.block_of(physical);
-                let is_victim = self.victims.contains(block);
-                if is_victim {
-                    self.victims.remove(block);
-                }
-                // It may have been freed since.
-                if self.pool.reclaim(block) || is_victim {
-                    self.victims.insert(block, self.map.valid_in(block));
-                }
-            }
-        }
-    }
-
-    /// The newest readable copy of a unit.
-    fn newest_copy(&self, nand: &Nand, unit: u32) -> Option<u32> {
-        let own = self.spec.blocks.iter().filter(|block| !self.log_blocks.contains(block));
-        let good = own.filter(|&&block| nand.block(block).health == BlockHealth::Good);
-        let copies = good.flat_map(|&block| {
-            let first = self.geometry.first_unit(block, 0);
-            (first..).zip(nand.spare(block)).filter(|&(_, &held)| held == unit).map(|(physical, _)| physical)
-        });
-        let ordered = copies.filter_map(|physical| {
-            let place = (self.geometry.block_of(physical), self.geometry.page_of(physical));
-            nand.order(place.0, place.1).map(|order| (order, physical))
-        });
-        ordered.max().map(|(_, physical)| physical)
     }
 
     fn use_spare(&mut self, nand: &Nand) {

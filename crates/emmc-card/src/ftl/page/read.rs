@@ -19,6 +19,9 @@ impl PageFtl {
         out: Option<&mut [u8]>,
         now: Instant,
     ) -> Result<Instant, FtlError> {
+        if !self.unsure.is_empty() {
+            self.drop_unreadable(nand);
+        }
         let now = self.touch_map(nand, first, count, false, now)?;
         if count == 1 && out.is_none() {
             let physical = self.map.lookup(first);

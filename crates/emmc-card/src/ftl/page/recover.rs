@@ -53,7 +53,10 @@ impl PageFtl {
             done = self.settle_log(nand, &behind, done)?;
             done = match self.copy_doubtful(nand, &survey, done) {
                 // A worn-out part stays read-only; only its readable content is left.
-                Err(FtlError::WornOut) => done,
+                Err(FtlError::WornOut) => {
+                    self.unsure = self.find_unsure(nand, &survey, &trims);
+                    done
+                }
                 copied => copied?,
             };
             self.held.clear();
@@ -108,6 +111,7 @@ impl PageFtl {
         self.unplaced.clear();
         self.discards.clear();
         self.superseded.clear();
+        self.unsure.clear();
         self.held.clear();
         if let Some(refreshing) = self.refreshing.as_deref_mut() {
             refreshing.read_often.clear();

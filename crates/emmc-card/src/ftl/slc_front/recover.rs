@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use emmc_units::Instant;
 
 use super::{FtlError, Nand, SlcFront};
-use crate::ftl::trim_log::Trimmed;
+use crate::ftl::trim_log::{TrimOrders, Trimmed};
 use crate::nand::{FoundPage, NO_UNIT, NandError, Soundness, Survey};
 
 /// Attempts to copy units within the log: each failed program takes one.
@@ -56,7 +56,7 @@ impl SlcFront {
 
     /// Rebuilds the index; answers the physical units in it that may stop to read.
     fn find_units(&mut self, nand: &Nand, survey: &Survey, trims: &[Trimmed]) -> BTreeSet<u32> {
-        let voids = newest_voids(trims);
+        let voids = TrimOrders::new(trims);
         let begun: BTreeSet<u32> =
             survey.pages.iter().filter(|found| found.page == 0).map(|found| found.block).collect();
         let mut doubtful = BTreeSet::new();
@@ -65,7 +65,7 @@ impl SlcFront {
             let FoundPage { block, page, order, .. } = *found;
             let first = nand.geometry().first_unit(block, page);
             for (&unit, physical) in nand.page_units(block, page).iter().zip(first..) {
-                if unit != NO_UNIT && void_order(&voids, unit) < order {
+                if unit != NO_UNIT && voids.of(unit) < order {
                     self.log.index.set(unit, physical);
                     if found.doubtful {
                         doubtful.insert(physical);
@@ -116,8 +116,8 @@ impl SlcFront {
     ) -> Result<Instant, FtlError> {
         let index = &self.log.index;
         let stay = doubtful.iter().filter(|&&physical| index.get(nand.logical(physical)) == Some(physical));
-        let voids = newest_voids(trims);
-        let behind = stay.map(|&physical| nand.logical(physical)).map(|unit| (unit, void_order(&voids, unit)));
+        let voids = TrimOrders::new(trims);
+        let behind = stay.map(|&physical| nand.logical(physical)).map(|unit| (unit, voids.of(unit)));
         let known = behind.filter(|&(_, order)| order > 0);
         let keep: Vec<Trimmed> = known.map(|(first, order)| Trimmed { first, count: 1, order }).collect();
         let made = match self.voids.make_last(nand, &|unit| index.get(unit).is_some(), &keep, now) {
@@ -234,45 +234,5 @@ impl SlcFront {
             }
         }
         Ok(done)
-    }
-}
-
-/// For ranges of units, the sequence number of the newest void: from where, and up to the next entry.
-pub(super) fn newest_voids(trims: &[Trimmed]) -> BTreeMap<u32, u64> {
-    let mut steps = BTreeMap::from([(0, 0)]);
-    // Oldest first, so a later one covers all of its range.
-    for trim in trims {
-        let end = trim.first + trim.count;
-        let after = void_order(&steps, end);
-        let inside: Vec<u32> = steps.range(trim.first..end).map(|(&at, _)| at).collect();
-        for at in inside {
-            steps.remove(&at);
-        }
-        steps.insert(trim.first, trim.order);
-        steps.entry(end).or_insert(after);
-    }
-    steps
-}
-
-/// The sequence number of the newest void of a unit; 0: none.
-pub(super) fn void_order(steps: &BTreeMap<u32, u64>, unit: u32) -> u64 {
-    steps.range(..=unit).next_back().map_or(0, |(_, &order)| order)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_newest_of_overlapping_voids_counts() {
-        let trim = |first, count, order| Trimmed { first, count, order };
-        let voids = newest_voids(&[trim(10, 10, 1), trim(5, 20, 2), trim(12, 3, 3), trim(15, 1, 4), trim(0, 6, 5)]);
-        let orders: Vec<u64> = (0..27).map(|unit| void_order(&voids, unit)).collect();
-        let mut wanted = vec![0; 27];
-        wanted[5..25].fill(2);
-        wanted[12..15].fill(3);
-        wanted[15] = 4;
-        wanted[..6].fill(5);
-        assert_eq!(orders, wanted);
     }
 }
