@@ -54,8 +54,9 @@ const TRIM_SEEDS: [u32; 5] = [65, 252, 634, 2208, 401_000_201];
 /// A write that was acknowledged before the failed program of its padding had ended: a cut in that program took it.
 const RANDOM_SEEDS: [u32; 1] = [406_001_294];
 
-/// A worn-out part without a block for the copies of what a cut has interrupted.
-const AREA_SEEDS: [u32; 1] = [507_001_371];
+/// A worn-out part without a block for the copies of what a cut has interrupted; and a write past the cache that was
+/// acknowledged before the drained units on the page of its beginning were in flash.
+const AREA_SEEDS: [u32; 2] = [507_001_371, 609_001_803];
 
 #[test]
 fn trims_survive_while_their_log_begins_another_block() {

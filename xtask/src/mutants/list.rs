@@ -104,7 +104,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         name: "freed block falls back without leaving the free ones",
-        file: "crates/emmc-card/src/ftl/page/place.rs",
+        file: "crates/emmc-card/src/ftl/page/fall_back.rs",
         anchor: "if self.pool.reclaim(block) || is_victim {",
         instead: "if is_victim {",
         killer: (TORTURE, "trims_survive"),
@@ -189,8 +189,8 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "RPMB counter stays",
         file: "crates/emmc-card/src/card/rpmb.rs",
-        anchor: "                    self.counter += 1;",
-        instead: "                    self.counter += u32::from(self.counter == 0);",
+        anchor: "                self.counter += 1;\n                self.writing = Some(Writing { first,",
+        instead: "                self.writing = Some(Writing { first,",
         killer: (CARD, "card::rpmb"),
     },
     Mutant {

@@ -68,10 +68,25 @@ impl Rig {
             .replace("pages_per_block = 256", "pages_per_block = 32")
             .replace("over_provisioning = 0.07", "over_provisioning = 0.3")
             .replace("enhanced_groups_max = 466", "enhanced_groups_max = 4");
+        Self::of(&text, seed)
+    }
+
+    /// The same with a segment-mapped layer: whole segments are merged, and many units move with one write.
+    fn segment_mapped(seed: u64) -> Self {
+        let text = shipped::text("toshiba-7au").unwrap();
+        let text = text
+            .replace("user_bytes = 7784628224", "user_bytes = 67108864")
+            .replace("group_bytes = 4194304", "group_bytes = 524288")
+            .replace("pages_per_block = 128", "pages_per_block = 16")
+            .replace("over_provisioning = 0.02", "over_provisioning = 0.3");
+        Self::of(&text, seed)
+    }
+
+    fn of(text: &str, seed: u64) -> Self {
         let options = DeviceOptions { keep: StoredContent::Orders, seed: 1 };
-        let card = Card::new(Profile::from_toml(&text).unwrap(), options).unwrap();
+        let card = Card::new(Profile::from_toml(text).unwrap(), options).unwrap();
         let folder = tempfile::tempdir().unwrap();
-        Store::create(folder.path(), &text, &card, Instant::START).unwrap();
+        Store::create(folder.path(), text, &card, Instant::START).unwrap();
         let (store, card, now) = open(folder.path());
         Self { folder, store, card, now, expected: vec![0; UNITS], rng: Rng::new(seed) }
     }

@@ -122,7 +122,11 @@ impl Path {
                     self.program_full(storage, bytes, arrived)?;
                 }
             } else {
-                self.cache_past(storage, &run, arrived)?;
+                let drained = self.cache_past(storage, &run, arrived)?;
+                if at > lba {
+                    // What was drained may have filled the page in which earlier chunks waited.
+                    done = done.max(drained);
+                }
                 // The last chunk closes the pages and word lines of all of them, where they lie together.
                 let durability = if is_last { durability } else { Durability::Buffered };
                 let written = self.write_run(storage, &run, part, durability, arrived)?;
@@ -306,15 +310,18 @@ impl Path {
         Ok(done)
     }
 
-    /// Before a run bypasses the cache: cached data of its edge units must not be lost or written later.
-    pub(super) fn cache_past(&mut self, storage: &mut Storage, run: &Run, now: Instant) -> Result<(), FtlError> {
+    /// Before a run bypasses the cache: cached data of its edge units must not be lost or written later. Returns when
+    /// what had to leave the cache is in flash.
+    pub(super) fn cache_past(&mut self, storage: &mut Storage, run: &Run, now: Instant) -> Result<Instant, FtlError> {
+        let mut done = now;
         let last = run.unit + run.units - 1;
         for (unit, partial) in [(run.unit, run.head > 0 || run.tail > 0), (last, run.tail > 0)] {
             if partial && self.cache.find(run.region, unit).is_some() {
                 self.drain(storage, self.cache.len(), now)?;
+                done = done.max(self.programmed).max(self.under_way.back().map_or(now, |&(end, _)| end));
             }
         }
         self.cache.forget(run.region, run.unit, run.units);
-        Ok(())
+        Ok(done)
     }
 }
