@@ -109,6 +109,11 @@ pub trait Block: Send + Sync {
     /// The data that was received there is written, or will not be.
     fn end_landing(&self, _landing: Landing) {}
 
+    /// How often the power was cut so far, for layers that lose something then.
+    fn power_cuts(&self) -> u64 {
+        0
+    }
+
     /// When a client may get the reply to work that ends at `at`; `None`: now.
     fn due(&self, at: Instant) -> Option<Wall>;
 

@@ -1,12 +1,13 @@
 //! Layers: block interfaces on top of a block interface.
 //!
 //! Each layer adds one thing and forwards the rest: `delay` makes replies later, `fault` makes requests fail, `fake`
-//! takes capacity away, `stats` counts requests, `log` writes a line for each. They stack in any order; the last one
-//! named is nearest to the client.
+//! takes capacity away, `drop` loses writes, `volatile` loses what was flushed, `stats` counts requests, `log` writes a
+//! line for each. They stack in any order; the last one named is nearest to the client.
 //! User page: docs/serve-layers.md. Absent on purpose: the card's own times, which belong to the clock (`--no-delay`
 //! switches them off).
 
 mod delay;
+mod drop;
 mod fake;
 mod fault;
 mod log;
@@ -14,14 +15,19 @@ mod spec;
 mod stats;
 #[cfg(test)]
 mod tests;
+mod volatile;
+mod window;
 
 pub use delay::Delay;
+pub use drop::Dropped;
 pub use fake::Fake;
 pub use fault::{Fault, Faults};
 pub use log::Log;
 pub use spec::{LayerError, parse};
 pub(crate) use stats::histogram;
 pub use stats::{Counts, Stats, Summary};
+pub use volatile::Volatile;
+pub use window::Window;
 
 use std::ops::Range;
 use std::time::Instant as Wall;
@@ -103,6 +109,11 @@ pub trait Layer: Send + Sync {
         self.inner().end_landing(landing);
     }
 
+    /// See [`Block::power_cuts`].
+    fn power_cuts(&self) -> u64 {
+        self.inner().power_cuts()
+    }
+
     /// See [`Block::due`].
     fn due(&self, at: Instant) -> Option<Wall> {
         self.inner().due(at)
@@ -135,6 +146,10 @@ impl<T: Layer> Block for T {
         Layer::end_landing(self, landing);
     }
 
+    fn power_cuts(&self) -> u64 {
+        Layer::power_cuts(self)
+    }
+
     fn due(&self, at: Instant) -> Option<Wall> {
         Layer::due(self, at)
     }
@@ -154,6 +169,33 @@ fn extent(request: &Request<'_>) -> (Kind, Range<u64>) {
         Request::Flush => (Kind::Flush, 0, 0),
     };
     (kind, offset..offset.saturating_add(bytes))
+}
+
+/// Performs what a write or zeros have outside of a window; `None`: nothing.
+///
+/// Errors: those of the block interface.
+fn outside(inner: &dyn Block, window: &Window, request: &Request<'_>) -> Result<Option<Instant>, BlockError> {
+    let (_, range) = extent(request);
+    let [before, _, after] = window.split(&range);
+    let mut done = None;
+    for part in [before, after].into_iter().filter(|part| !part.is_empty()) {
+        let part = match request {
+            Request::Write { offset, data, through } => {
+                let data = &data[(part.start - offset) as usize..(part.end - offset) as usize];
+                Request::Write { offset: part.start, data, through: *through }
+            }
+            _ => Request::Zero { offset: part.start, bytes: part.end - part.start, through: false },
+        };
+        done = done.max(Some(inner.submit(Area::User, part)?));
+    }
+    Ok(done)
+}
+
+/// A request that reached no flash takes as long as the shortest read.
+///
+/// Errors: no power.
+fn shortest_read(inner: &dyn Block) -> Result<Instant, BlockError> {
+    inner.submit(Area::User, Request::Read { offset: 0, into: &mut [0; 512] })
 }
 
 /// The area with a name; `None`: no such block device.

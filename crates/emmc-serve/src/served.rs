@@ -14,6 +14,7 @@ mod schedule;
 mod tests;
 
 use std::path::Path;
+use std::sync::atomic::AtomicU64;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Instant as Wall;
 
@@ -54,6 +55,8 @@ pub struct Served {
     /// What its clock showed at first.
     started: Instant,
     scheduled: Mutex<schedule::Schedule>,
+    /// How often the power was cut.
+    power_cuts: AtomicU64,
 }
 
 /// What the lock protects.
@@ -141,6 +144,7 @@ impl Served {
             counted: Mutex::default(),
             started: now,
             scheduled: Mutex::default(),
+            power_cuts: AtomicU64::new(0),
         }
     }
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use emmc_card::device::Beyond;
 use emmc_units::Nanos;
 
-use super::{Delay, Fake, Fault, Faults, Kind, Log, area_named};
+use super::{Delay, Dropped, Fake, Fault, Faults, Kind, Log, Volatile, Window, area_named};
 use crate::block::Block;
 
 /// Why a layer is refused.
@@ -39,9 +39,11 @@ pub fn parse(text: &str, inner: Arc<dyn Block>) -> Result<Arc<dyn Block>, LayerE
             fault(&pairs).and_then(|fault| faults.inject(fault)).map_err(failed)?;
             Ok(Arc::new(faults))
         }
+        "drop" => Ok(Arc::new(dropped(&pairs, inner).map_err(failed)?)),
+        "volatile" => Ok(Arc::new(volatile(&pairs, inner).map_err(failed)?)),
         "fake" => Ok(Arc::new(fake(&pairs, inner).map_err(failed)?)),
         "log" => Ok(Arc::new(Log::new(inner, log(&pairs).map_err(failed)?))),
-        _ => Err(failed("expected delay, fault, fake or log".into())),
+        _ => Err(failed("expected delay, fault, fake, drop, volatile or log".into())),
     }
 }
 
@@ -110,6 +112,31 @@ fn fake(pairs: &[(&str, &str)], inner: Arc<dyn Block>) -> Result<Fake, String> {
         _ => return Err(format!("beyond={kind}: expected wrap, zeros or ones")),
     };
     Fake::new(inner, real, beyond, buffer)
+}
+
+/// `from`, `to`, and one key more with its value, if it is given.
+fn window(pairs: &[(&str, &str)], more: &str, inner: &dyn Block) -> Result<(Window, Option<u64>), String> {
+    let (mut from, mut to, mut found) = (0, None, None);
+    for &(key, value) in pairs {
+        let number = value.parse::<u64>().map_err(|_| format!("{key}={value}: expected a whole number"));
+        match key {
+            "from" => from = number?,
+            "to" => to = Some(number?),
+            _ if key == more => found = Some(number?),
+            _ => return Err(format!("{key:?}: expected from, to or {more}")),
+        }
+    }
+    Ok((Window::new(inner, from, to)?, found))
+}
+
+fn dropped(pairs: &[(&str, &str)], inner: Arc<dyn Block>) -> Result<Dropped, String> {
+    let (window, every) = window(pairs, "every", &*inner)?;
+    Dropped::new(inner, window, every.unwrap_or(1))
+}
+
+fn volatile(pairs: &[(&str, &str)], inner: Arc<dyn Block>) -> Result<Volatile, String> {
+    let (window, bytes) = window(pairs, "bytes", &*inner)?;
+    Volatile::new(inner, window, bytes.ok_or("expected bytes=BYTES, the size of the cache")?)
 }
 
 fn log(pairs: &[(&str, &str)]) -> Result<Box<dyn Write + Send>, String> {

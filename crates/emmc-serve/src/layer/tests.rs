@@ -87,6 +87,60 @@ fn a_fake_keeps_only_what_is_there() {
     }
 }
 
+fn first_byte(block: &dyn Block, offset: u64) -> u8 {
+    let mut into = [1; 512];
+    block.submit(Area::User, Request::Read { offset, into: &mut into }).unwrap();
+    into[0]
+}
+
+#[test]
+fn a_dropped_write_is_acknowledged_and_not_made() {
+    let served = served();
+    let block = parse("drop:from=4096,to=8192,every=2", Arc::clone(&served) as Arc<dyn Block>).unwrap();
+    let all = Request::Write { offset: 0, data: &[7; 12288], through: true };
+    block.submit(Area::User, all).unwrap();
+    assert_eq!([0, 4096, 8192].map(|offset| first_byte(&*block, offset)), [7; 3], "the first is made");
+    let all = Request::Write { offset: 0, data: &[8; 12288], through: true };
+    block.submit(Area::User, all).unwrap();
+    assert_eq!([0, 4096, 8192].map(|offset| first_byte(&*block, offset)), [8, 7, 8], "as far as it is in the window");
+    block.submit(Area::User, Request::Zero { offset: 4096, bytes: 512, through: false }).unwrap();
+    assert_eq!(first_byte(&*block, 4096), 0, "the third is made");
+    block.submit(Area::User, Request::Write { offset: 8192, data: &[9; 512], through: false }).unwrap();
+    assert_eq!(first_byte(&*block, 8192), 9, "not in the window, and not counted");
+    served.cut_power().unwrap();
+    assert_eq!(write(&*block, 4096), Err(BlockError::PowerLost));
+}
+
+#[test]
+fn what_is_volatile_is_lost_although_it_was_flushed() {
+    let served = served();
+    let block = parse("volatile:from=4096,bytes=4096", Arc::clone(&served) as Arc<dyn Block>).unwrap();
+    let flush = || block.submit(Area::User, Request::Flush).unwrap();
+    block.submit(Area::User, Request::Write { offset: 0, data: &[7; 8192], through: true }).unwrap();
+    flush();
+    assert_eq!([0, 4096].map(|offset| first_byte(&*block, offset)), [7; 2]);
+    assert_eq!([0, 4096].map(|offset| first_byte(&*served, offset)), [7, 0], "the card has what is not in the window");
+    // More than the cache holds, and a sector of it twice: what is older is on the card.
+    block.submit(Area::User, Request::Write { offset: 8192, data: &[8; 512], through: false }).unwrap();
+    block.submit(Area::User, Request::Write { offset: 8192, data: &[9; 512], through: false }).unwrap();
+    flush();
+    let of = |block: &dyn Block| [4096, 4608, 8192].map(|offset| first_byte(block, offset));
+    assert_eq!((of(&*block), of(&*served)), ([7, 7, 9], [7, 0, 0]));
+    block.submit(Area::User, Request::Trim { offset: 4608, bytes: 512 }).unwrap();
+    assert_eq!(of(&*block), [7, 0, 9]);
+    let mapped = |block: &dyn Block| block.mapped(Area::User, 8192..12288).unwrap()[0].mapped;
+    assert_eq!([mapped(&*block), mapped(&*served)], [true, false]);
+    // Nobody asks while the power is off.
+    served.cut_power().unwrap();
+    served.restore_power().unwrap();
+    assert_eq!(of(&*block), of(&*served));
+    assert_eq!(of(&*served), [7, 0, 0]);
+    assert_eq!(first_byte(&*served, 0), 7);
+    write(&*block, 8192).unwrap();
+    served.cut_power().unwrap();
+    assert_eq!(write(&*block, 8192), Err(BlockError::PowerLost));
+}
+
 #[test]
 fn requests_are_counted() {
     let served = served();
@@ -151,7 +205,14 @@ fn each_request_is_one_log_line() {
 #[test]
 fn bad_layers_are_refused() {
     for (text, expected) in [
-        ("slow", "expected delay, fault, fake or log"),
+        ("slow", "expected delay, fault, fake, drop, volatile or log"),
+        ("drop:every=0", "expected at least 1"),
+        ("drop:from=100", "expected whole sectors"),
+        ("drop:to=99999999999999", "where the user area ends"),
+        ("drop:from=4096,to=4096", "expected less than 4096"),
+        ("drop:kind=read", "expected from, to or every"),
+        ("volatile", "expected bytes=BYTES"),
+        ("volatile:bytes=1", "expected 512 to"),
         ("delay:5ms", "expected KEY=VALUE"),
         ("delay:read=5", "expected a time such as"),
         ("delay:erase=5ms", "expected read, write"),

@@ -1,6 +1,7 @@
 //! A served card's areas as block devices: below the command level, with the card's protection rules and times.
 
 use std::ops::Range;
+use std::sync::atomic::Ordering;
 use std::time::Instant as Wall;
 
 use emmc_card::card::Card;
@@ -188,6 +189,10 @@ impl Block for Served {
 
     fn end_landing(&self, landing: Landing) {
         self.inner().card.device_mut().nand_mut().end_landing(landing);
+    }
+
+    fn power_cuts(&self) -> u64 {
+        self.power_cuts.load(Ordering::Relaxed)
     }
 
     fn due(&self, at: Instant) -> Option<Wall> {

@@ -1,5 +1,7 @@
 //! Power and reset of a served card, which no front can control.
 
+use std::sync::atomic::Ordering;
+
 use super::Served;
 use crate::block::BlockError;
 
@@ -8,6 +10,7 @@ impl Served {
     ///
     /// Errors: store.
     pub fn cut_power(&self) -> Result<(), BlockError> {
+        self.power_cuts.fetch_add(1, Ordering::Relaxed);
         self.with_card(|card, now| card.power_off(now))
     }
 

@@ -110,7 +110,7 @@ pub(crate) struct ServeArgs {
     /// Complete requests at once instead of after the simulated time
     #[arg(long, conflicts_with_all = ["dilate", "uml"])]
     pub(crate) no_delay: bool,
-    /// Add a layer between card and block devices: delay, fault, fake or log, with options as
+    /// Add a layer between card and block devices: delay, fault, fake, drop, volatile or log, with options as
     /// :KEY=VALUE,… (may be repeated)
     #[arg(long, value_name = "LAYER")]
     pub(crate) layer: Vec<String>,

@@ -185,7 +185,7 @@ fn invalid_input_is_refused_in_one_line() {
         (vec!["serve", &name, "--uml", "x", "--controller", "hs200"], "User-Mode Linux has no INTx"),
         (vec!["serve", &name, "--uml", &format!("{name}/a b")], "cannot be named to the kernel"),
         (vec!["serve", &name, "--uml", &taken], "taken"),
-        (vec!["serve", &name, "--nbd", "0", "--layer", "slow"], "expected delay, fault, fake or log"),
+        (vec!["serve", &name, "--nbd", "0", "--layer", "slow"], "expected delay, fault, fake, drop, volatile or log"),
         (vec!["serve", &name, "--nbd", "0", "--dilate", "0"], "--dilate"),
         (vec!["serve", &name, "--fuse", "/nowhere"], "/nowhere"),
         (vec!["sim", "ctl", &name, "state"], "this card is not being served"),
