@@ -99,11 +99,22 @@ fn mentions(line: &str, name: &str) -> bool {
 
 fn kind_of(line: &str) -> Option<LogKind> {
     if line.contains("I/O error") || line.contains("critical medium error") {
-        let is_write =
-            line.contains("(WRITE)") || line.contains("lost sync page write") || line.contains("lost async page write");
-        return Some(if is_write { LogKind::WriteError } else { LogKind::ReadError });
+        return of_request(line);
     }
     TEXTS.iter().find(|(text, _)| line.contains(text)).map(|(_, kind)| *kind)
+}
+
+/// A request that failed: which kind it was, by its operation or by the words of the filesystem.
+///
+/// A discard that failed is neither: the data is as it was.
+fn of_request(line: &str) -> Option<LogKind> {
+    let has = |texts: &[&str]| texts.iter().any(|text| line.contains(text));
+    if has(&["(DISCARD)", "(SECURE_ERASE)"]) {
+        return None;
+    }
+    // `lost sync page write`; `I/O error while writing superblock`; the journal's superblock is only ever updated.
+    let is_write = has(&["(WRITE", "(FLUSH)", "page write", "writing", "updating journal", "error to superblock"]);
+    Some(if is_write { LogKind::WriteError } else { LogKind::ReadError })
 }
 
 /// `sector 2048 `, `sector 2048,`.
