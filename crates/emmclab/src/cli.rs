@@ -349,6 +349,10 @@ pub(crate) struct StudyArgs {
     #[cfg(feature = "bench")]
     #[arg(long, value_name = "FILE")]
     pub(crate) bench: Vec<PathBuf>,
+    /// Output of `trust --json` for the same card: whether it must go leads the report
+    #[cfg(feature = "bench")]
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) trust: Option<PathBuf>,
     /// A recording of this card's requests: what limits its speed (`emmclab trace record`)
     #[cfg(feature = "trace")]
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]

@@ -20,6 +20,7 @@ use crate::finding::Finding;
 use crate::health::{self, Forecast, Health, HealthOptions};
 use crate::hwpart::{self, HwPartOptions};
 use crate::maker_health::{self, Refusal, VendorHealth};
+use crate::trust::SavedTrust;
 
 /// Options of a study.
 #[derive(Clone, Debug, Default)]
@@ -34,6 +35,8 @@ pub struct StudyOptions {
     pub measured: Measured,
     /// When the life ends, from earlier observations.
     pub forecast: Option<Forecast>,
+    /// What `trust` had found.
+    pub trust: Option<SavedTrust>,
 }
 
 /// Benchmark results of a card.
@@ -125,7 +128,9 @@ pub fn study(card: &CardData, options: &StudyOptions) -> Study {
     let health = health::health_with(card, &vendor, &options.health);
     let source = options.source.clone().or_else(|| Some(card.origins.first()?.name.clone()));
     let source = source.unwrap_or_else(|| "SOURCE".into());
-    let findings = findings::findings(
+    // First among those of equal weight.
+    let mut findings = options.trust.as_ref().map_or_else(Vec::new, |trust| trust.findings.clone());
+    findings.extend(findings::findings(
         card,
         &findings::Parts {
             health: &health,
@@ -138,7 +143,8 @@ pub fn study(card: &CardData, options: &StudyOptions) -> Study {
             measured: &options.measured.findings,
             names: &findings::Names { source: &source, device: live_device(&card.origins) },
         },
-    );
+    ));
+    crate::finding::sort(&mut findings);
     let verdict = Verdict::default();
     let mut study = Study {
         verdict,
@@ -156,6 +162,7 @@ pub fn study(card: &CardData, options: &StudyOptions) -> Study {
         card: Snapshot::from(card),
     };
     study.verdict = verdict::verdict(card, &study, &options.measured, &source);
+    study.verdict.trust = options.trust.as_ref().and_then(SavedTrust::answer);
     if let Some(before) = &options.before {
         let found = study.findings.iter_mut().flat_map(|finding| &mut finding.commands);
         for command in study.verdict.todo.iter_mut().chain(found).filter(|command| command.command.contains(&source)) {

@@ -4,6 +4,7 @@
 //! Absent on purpose: reading or writing anything, and a date of death (`health` has the forecast).
 
 mod log;
+mod saved;
 #[cfg(test)]
 pub(crate) mod tests;
 
@@ -21,6 +22,7 @@ use crate::evidence::Evidence;
 use crate::finding::{self, Finding, Severity};
 use crate::health::{HealthOptions, LinkErrorKind, health};
 pub use log::{LogKind, LogLines, read_log};
+pub use saved::{SCHEMA, SavedError, SavedTrust};
 
 /// Failed sectors within this distance are one region. Unit: sectors.
 const REGION_SECTORS: u64 = 64 << 11;
@@ -77,6 +79,9 @@ pub struct Witnesses<'a> {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Trust {
+    /// The card's CID, where the registers have it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cid: Option<String>,
     /// The answer in one sentence.
     pub verdict: String,
     /// The worst severity among the findings.
@@ -120,7 +125,9 @@ pub fn trust(witnesses: &Witnesses<'_>) -> Trust {
         Severity::Notice => format!("The card works; watch it: {first}"),
         Severity::Unknown | Severity::Good => "Nothing speaks against the card".into(),
     };
+    let cid = witnesses.card.and_then(|card| card.cid);
     Trust {
+        cid: cid.map(|cid| cid.0.map(|byte| format!("{byte:02x}")).concat()),
         verdict,
         severity,
         witnesses: looked.iter().filter(|(_, is_there)| *is_there).map(|(name, _)| *name).collect(),

@@ -17,6 +17,8 @@ use crate::output::Page;
 #[cfg(feature = "bench")]
 mod speed;
 mod subject;
+#[cfg(feature = "bench")]
+mod trust;
 
 pub(crate) const SCHEMA: &str = "emmclab.study/1";
 
@@ -30,6 +32,8 @@ pub(crate) fn run(args: &StudyArgs, output: &mut Output) -> CommandResult {
         forecast: args.history.forecast(&subject.card)?,
         #[cfg(feature = "bench")]
         measured: benches.measured(),
+        #[cfg(feature = "bench")]
+        trust: args.trust.as_deref().map(|path| trust::saved(path, &subject.card)).transpose()?,
         ..StudyOptions::default()
     };
     #[cfg(feature = "trace")]
@@ -108,7 +112,7 @@ fn inputs(args: &StudyArgs) -> Vec<&std::path::Path> {
     let mut files = args.more.files(args.source.as_deref());
     files.extend(args.history.files());
     #[cfg(feature = "bench")]
-    files.extend(args.bench.iter().map(|path| path.as_path()));
+    files.extend(args.bench.iter().chain(&args.trust).map(|path| path.as_path()));
     #[cfg(feature = "trace")]
     files.extend(args.trace.as_deref());
     #[cfg(feature = "twin")]

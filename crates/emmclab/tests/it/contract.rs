@@ -194,6 +194,14 @@ fn study_documents_keep_their_keys() {
         study {sdmon/adata-iudd33k-64g/sdmon.json.txt} --with {sdmon/unsupported/sdmon.json.txt}",
     );
     all.push(["study".into(), save(&scratch("study_documents"), "s0j56.bin", s0j56())].to_vec());
+    #[cfg(feature = "bench")]
+    {
+        // A card that must go.
+        let folder = scratch("study_documents_trust");
+        let (card, log) = (save(&folder, "s0j56.bin", s0j56()), save(&folder, "log", "mmc0: Card stuck being busy!\n"));
+        let trust = emmclab(["trust", "--registers", &card, "--log", &log, "--json"]).exits(1).stdout;
+        all.push(["study".into(), card, "--trust".into(), save(&folder, "trust.json", trust)].to_vec());
+    }
     // A card on which requests stall.
     #[cfg(feature = "sim")]
     all.extend(words_of("study sim:intenso-class4-4g\nstudy sim:generic-8g --what-if {what_if/generic-8g.json}"));

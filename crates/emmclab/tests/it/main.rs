@@ -29,6 +29,8 @@ mod clone;
 mod command_line;
 mod contract;
 mod copied_sys;
+#[cfg(all(feature = "clone", feature = "serve", feature = "twin"))]
+mod dying;
 #[cfg(all(feature = "clone", feature = "sim"))]
 mod erase;
 #[cfg(feature = "sim")]

@@ -6,7 +6,7 @@ use std::process::Command;
 use serde_json::{Value, json};
 
 use crate::keys;
-use crate::support::loops::Loop;
+use crate::support::loops::{Loop, Mounted};
 use crate::support::{Run, emmclab, save, scratch, skip, testdata};
 
 fn complains(run: &Run, text: &str) {
@@ -108,32 +108,6 @@ fn advice_is_shown_and_a_file_that_exists_is_never_overwritten() {
     keys::documents("trim-advise", &[args.map(String::from).to_vec()]);
 }
 
-/// A mount that ends with the test.
-struct Mounted(PathBuf);
-
-impl Mounted {
-    fn new(device: &str, point: &Path) -> Option<Self> {
-        std::fs::create_dir_all(point).unwrap();
-        let run =
-            |program: &str, args: &[&str]| Command::new(program).args(args).output().is_ok_and(|o| o.status.success());
-        if !run("mkfs.ext4", &["-q", "-F", "-E", "nodiscard,lazy_itable_init=0", device]) {
-            skip("no mkfs.ext4");
-            return None;
-        }
-        if !run("mount", &["-t", "ext4", "-o", "nodiscard", device, point.to_str().unwrap()]) {
-            skip("no ext4 in this kernel, or no permission to mount");
-            return None;
-        }
-        Some(Self(point.to_owned()))
-    }
-}
-
-impl Drop for Mounted {
-    fn drop(&mut self) {
-        let _ = Command::new("umount").arg(&self.0).status();
-    }
-}
-
 /// Tests and trims the filesystem at `point`; what the test says.
 fn obeys(point: &Path) -> (Value, Value) {
     let point = point.to_str().unwrap();
@@ -146,7 +120,7 @@ fn obeys(point: &Path) -> (Value, Value) {
 fn a_filesystem_on_a_loop_device_is_tested_and_trimmed() {
     let Some(device) = Loop::new("trim_loop", 64 << 20) else { return };
     let point = scratch("trim_loop_mount").join("mount");
-    let Some(mounted) = Mounted::new(&device.path, &point) else { return };
+    let Some(mounted) = Mounted::new(&device.path, &point, &[]) else { return };
     let (obedience, trimmed) = obeys(&point);
     assert_eq!(obedience["obeys"], true, "{obedience}");
     let one = &trimmed["filesystems"][0];
@@ -207,7 +181,7 @@ fn served(test: &str, obeys_discards: bool) {
     });
     let device = device.unwrap_or_else(|| panic!("{document}"));
     let point = folder.join("mount");
-    if let Some(mounted) = Mounted::new(&device, &point) {
+    if let Some(mounted) = Mounted::new(&device, &point, &[]) {
         let (obedience, _) = obeys(&point);
         drop(mounted);
         emmclab(["sim", "ctl", &name, "stop"]).exits(0);

@@ -27,6 +27,9 @@ pub struct Verdict {
     /// Whether it is a virtual card.
     #[serde(rename = "virtual")]
     pub is_virtual: bool,
+    /// That the card must go, and why, if a result of `trust` was given that has a reason.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub trust: Option<Answer>,
     /// How worn it is.
     pub health: Answer,
     /// How fast it is and why, if measured.
@@ -91,6 +94,7 @@ pub(super) fn verdict(card: &CardData, study: &Study, measured: &Measured, sourc
     Verdict {
         card: study.card_name(),
         is_virtual: study.is_virtual(),
+        trust: None,
         health: health::answer(&facts),
         speed: measured.speed.clone(),
         safety: safety::answer(&facts),

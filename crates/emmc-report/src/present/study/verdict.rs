@@ -9,7 +9,8 @@ use crate::{Bars, Lead, LeadLine, Tone};
 
 pub(super) fn lead(study: &Study) -> Lead {
     let verdict = &study.verdict;
-    let mut lines = vec![line("HEALTH", &verdict.health)];
+    let mut lines: Vec<LeadLine> = verdict.trust.iter().map(|trust| line("TRUST", trust)).collect();
+    lines.push(line("HEALTH", &verdict.health));
     lines.extend(verdict.speed.iter().map(|speed| line("SPEED", speed)));
     lines.push(line("SAFETY", &verdict.safety));
     lines.push(line("SETUP", &verdict.setup));

@@ -97,10 +97,15 @@ fn same_card(name: &str, result: &mut BenchResult, card: &CardData) -> anyhow::R
         });
         return Ok(());
     };
-    let of_result = Cid::parse_hex(measured).with_context(|| format!("{name}: context.card.cid"))?;
+    ensure_same(&format!("{name}: context.card.cid"), &format!("{name}: measured on"), measured, studied)
+}
+
+/// Refuses a result whose CID is not that of the studied card. `at` is the place of the CID, `done` what the result is.
+pub(super) fn ensure_same(at: &str, done: &str, of_result: &str, studied: Cid) -> anyhow::Result<()> {
+    let parsed = Cid::parse_hex(of_result).with_context(|| at.to_owned())?;
     // The last byte is a checksum that some sources leave out.
-    let is_same = of_result.0[..15] == studied.0[..15];
+    let is_same = parsed.0[..15] == studied.0[..15];
     let studied = studied.0.map(|byte| format!("{byte:02x}")).concat();
-    ensure!(is_same, "{name}: measured on a card with CID {measured}; the studied card has {studied}");
+    ensure!(is_same, "{done} a card with CID {of_result}; the studied card has {studied}");
     Ok(())
 }

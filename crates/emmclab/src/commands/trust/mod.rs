@@ -20,7 +20,7 @@ use crate::cli::TrustArgs;
 use crate::exit::Exit;
 use crate::output::Output;
 
-pub(crate) const SCHEMA: &str = "emmclab.trust/1";
+pub(crate) use emmc_analysis::trust::SCHEMA;
 
 /// A log is read up to this size. Unit: bytes.
 const LOG_BYTES_MAX: u64 = 64 << 20;

@@ -61,6 +61,37 @@ impl Drop for Loop {
     }
 }
 
+/// A mount that ends with the test.
+pub(crate) struct Mounted(PathBuf);
+
+impl Mounted {
+    /// A new ext4 with these options of mkfs on a device; `None`, with a message, if the machine does not support it.
+    pub(crate) fn new(device: &str, point: &Path, options: &[&str]) -> Option<Self> {
+        let words = ["-q", "-F", "-E", "nodiscard,lazy_itable_init=0"];
+        if !succeeds("mkfs.ext4", &[&words[..], options, &[device]].concat()) {
+            skip("no mkfs.ext4");
+            return None;
+        }
+        Self::again(device, point)
+    }
+
+    /// The filesystem that is there.
+    pub(crate) fn again(device: &str, point: &Path) -> Option<Self> {
+        std::fs::create_dir_all(point).unwrap();
+        if !succeeds("mount", &["-t", "ext4", "-o", "nodiscard", device, point.to_str().unwrap()]) {
+            skip("no ext4 in this kernel, or no permission to mount");
+            return None;
+        }
+        Some(Self(point.to_owned()))
+    }
+}
+
+impl Drop for Mounted {
+    fn drop(&mut self) {
+        let _ = Command::new("umount").arg(&self.0).status();
+    }
+}
+
 /// Whether a program is installed and succeeds.
 pub(crate) fn succeeds(program: &str, args: &[&str]) -> bool {
     Command::new(program).args(args).output().is_ok_and(|output| output.status.success())
