@@ -30,7 +30,7 @@ fn each_line_of_a_kernel_names_what_it_is_about() {
         ("EXT4-fs (mmcblk0p2): I/O error while writing superblock", vec!["trust-writes-fail"]),
         ("EXT4-fs (mmcblk0p2): previous I/O error to superblock detected", vec!["trust-writes-fail"]),
         ("Buffer I/O error on dev mmcblk0p2, logical block 1, lost sync page write", vec!["trust-writes-fail"]),
-        ("Buffer I/O error on dev mmcblk0p2, logical block 1, async page read", vec!["trust-bad-region"]),
+        ("Buffer I/O error on dev mmcblk0p2, logical block 1, async page read", vec!["trust-reads-fail"]),
         ("I/O error, dev mmcblk0, sector 2048 op 0x9:(WRITE_ZEROES) flags 0x0", vec!["trust-writes-fail"]),
         ("I/O error, dev mmcblk0, sector 2048 op 0x3:(DISCARD) flags 0x0", vec![]),
         ("mmc0: Card stuck being busy! __mmc_poll_for_busy", vec!["trust-stuck"]),
