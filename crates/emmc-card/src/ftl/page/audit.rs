@@ -29,6 +29,7 @@ impl PageFtl {
                 Some((role, slot)) => self.frontiers[role].slots[slot],
                 None => nand.logical(physical),
             };
+            // It may have stopped to read; then it is left out at the next read.
             let is_unsure = || self.unsure.iter().any(|unsure| unsure.is_at(unit, physical));
             if found != unit && !is_unsure() {
                 return Err(format!("unit {unit} lies at {physical}, which holds {found}"));

@@ -30,7 +30,8 @@ impl SlcFront {
             return Err(format!("block {block} of the log is open and full"));
         }
         for (unit, physical) in self.log.index.sorted() {
-            if self.unsure.iter().any(|unsure| unsure.is_at(unit, physical)) {
+            // It may have stopped to read; then it is left out at the next read.
+            if self.unsure.iter().any(|unsure| unsure.is_at(unit, physical) && !unsure.reads(nand)) {
                 continue;
             }
             let block = nand.geometry().block_of(physical);
