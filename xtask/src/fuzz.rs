@@ -11,6 +11,8 @@ use crate::metadata;
 const FED_WITH_FILES: [&str; 4] = ["source", "vendor_text", "mmc_utils_text", "uboot_text"];
 /// A target whose threads may still be ending when an input is done: the system's record of one looks like a leak then.
 const ENDS_THREADS: &str = "nbd_session";
+/// After how many days a target has its next turn in CI.
+const DAYS: usize = 3;
 /// Those that read recordings have the real ones.
 const READS_RECORDINGS: &str = "trace_";
 
@@ -21,16 +23,10 @@ pub(crate) fn run(seconds: u32, only: &[&str]) -> anyhow::Result<()> {
         println!("SKIPPED: fuzzing needs cargo-fuzz (cargo install --locked cargo-fuzz)");
         return Ok(());
     };
-    let output = cargo(&["list"]).output().context("cargo fuzz list")?;
-    ensure!(output.status.success(), "cargo fuzz list: {}", String::from_utf8_lossy(&output.stderr).trim());
-    let listed = String::from_utf8(output.stdout)?;
-    let targets: Vec<&str> = listed.split_whitespace().filter(|name| only.is_empty() || only.contains(name)).collect();
-    ensure!(
-        !targets.is_empty(),
-        "no fuzz target is named {}; there are {}",
-        only.join(", "),
-        listed.trim().replace('\n', ", ")
-    );
+    let listed = list(&cargo)?;
+    let targets: Vec<&str> =
+        listed.iter().map(String::as_str).filter(|name| only.is_empty() || only.contains(name)).collect();
+    ensure!(!targets.is_empty(), "no fuzz target is named {}; there are {}", only.join(", "), listed.join(", "));
     for target in targets {
         println!("== fuzz {target} for {seconds} s");
         let corpus = root.join("fuzz/corpus").join(target);
@@ -50,14 +46,27 @@ pub(crate) fn run(seconds: u32, only: &[&str]) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// A build of the targets in the background; killed when dropped.
+/// The targets of a day: a third of them, the next third the day after. None if [`run`] would skip.
+pub(crate) fn of_day(day: usize) -> anyhow::Result<Vec<String>> {
+    let Some(cargo) = cargo_fuzz(&metadata::workspace()?.root) else { return Ok(Vec::new()) };
+    let due = |number: &usize| (number + day) % DAYS == 0;
+    Ok(list(&cargo)?.into_iter().enumerate().filter(|(number, _)| due(number)).map(|(_, name)| name).collect())
+}
+
+fn list(cargo: &impl Fn(&[&str]) -> Command) -> anyhow::Result<Vec<String>> {
+    let output = cargo(&["list"]).output().context("cargo fuzz list")?;
+    ensure!(output.status.success(), "cargo fuzz list: {}", String::from_utf8_lossy(&output.stderr).trim());
+    Ok(String::from_utf8(output.stdout)?.split_whitespace().map(str::to_owned).collect())
+}
+
+/// A build of a target, and of all that it shares with the others, in the background; killed when dropped.
 pub(crate) struct Building(Child);
 
 impl Building {
     /// Starts it; none if [`run`] would skip.
-    pub(crate) fn start() -> anyhow::Result<Option<Self>> {
+    pub(crate) fn start(target: &str) -> anyhow::Result<Option<Self>> {
         let Some(cargo) = cargo_fuzz(&metadata::workspace()?.root) else { return Ok(None) };
-        let child = cargo(&["build"]).stderr(Stdio::null()).spawn().context("cargo fuzz build")?;
+        let child = cargo(&["build", target]).stderr(Stdio::null()).spawn().context("cargo fuzz build")?;
         Ok(Some(Self(child)))
     }
 

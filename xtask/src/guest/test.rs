@@ -1,6 +1,6 @@
 //! `cargo xtask guest test`: the guest scripts of the repository, each with the trials in its head.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
@@ -19,6 +19,9 @@ const HEAD: &str = "# trial:";
 
 /// Exit status of a script that cannot test anything; its last line says why.
 const SKIPPED: u8 = 77;
+
+/// After how many days a script whose trials take turns has its next one.
+const DAYS: usize = 3;
 
 /// A script in one of its trials.
 pub(super) struct Test {
@@ -106,18 +109,23 @@ fn again(rig: &Rig, emmclab: &Emmclab, test: &Test, first: &Outcome) -> Verdict 
     }
 }
 
-/// Without the trials that have their turn on another day.
+/// Without the trials that have their turn on another day: of three scripts with such trials one a day, of its trials
+/// one at a time.
 fn of_day(tests: Vec<Test>, day: usize) -> Vec<Test> {
-    let mut in_turn: HashMap<String, usize> = HashMap::new();
+    let mut in_turn: BTreeMap<String, usize> = BTreeMap::new();
     for test in tests.iter().filter(|test| test.options.in_turn) {
         *in_turn.entry(test.name.clone()).or_default() += 1;
     }
+    // A script's number and its trials; each script comes every `DAYS` days.
+    let scripts: HashMap<String, (usize, usize)> =
+        in_turn.into_iter().enumerate().map(|(number, (name, trials))| (name, (number, trials))).collect();
     let mut seen: HashMap<String, usize> = HashMap::new();
     let mut is_due = |test: &Test| {
-        let Some(count) = in_turn.get(&test.name).filter(|_| test.options.in_turn) else { return true };
+        let Some(&(number, trials)) = scripts.get(&test.name).filter(|_| test.options.in_turn) else { return true };
         let index = seen.entry(test.name.clone()).or_default();
         *index += 1;
-        let due = (*index - 1) == day % count;
+        let turn = day + number;
+        let due = turn % DAYS == 0 && (*index - 1) == (turn / DAYS) % trials;
         if !due {
             println!("guest test {} ({}) ... on another day", test.name, test.line);
         }
@@ -170,18 +178,33 @@ fn trials(folder: &Path, name: &str, script: &str) -> anyhow::Result<Vec<Test>> 
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use super::*;
 
     #[test]
     fn each_trial_in_turn_has_its_day() {
         let script =
             "# trial: --controller cqe --in-turn\n# trial: --controller hs200\n# trial: --controller no-cqe --in-turn";
-        let of = |day| -> Vec<String> {
-            let tests = trials(Path::new("/"), "a", script).unwrap();
+        let of = |name, day| -> Vec<String> {
+            let tests = trials(Path::new("/"), name, script).unwrap();
             of_day(tests, day).into_iter().map(|test| test.line.replace("--controller ", "")).collect()
         };
-        assert_eq!(of(4), ["cqe --in-turn", "hs200"]);
-        assert_eq!(of(5), ["hs200", "no-cqe --in-turn"]);
+        assert_eq!(of("a", 6), ["cqe --in-turn", "hs200"]);
+        assert_eq!(of("a", 7), ["hs200"]);
+        assert_eq!(of("a", 9), ["hs200", "no-cqe --in-turn"]);
+    }
+
+    /// Within eighteen days each trial of the repository runs.
+    #[test]
+    fn no_trial_is_forgotten() {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("guest");
+        let lines = |tests: Vec<Test>| tests.into_iter().map(|test| (test.name, test.line)).collect::<BTreeSet<_>>();
+        let all = lines(find(&folder, &[]).unwrap());
+        let most = find(&folder, &[]).unwrap().iter().filter(|test| test.name == "trace").count();
+        let days: BTreeSet<_> =
+            (300..300 + DAYS * most).flat_map(|day| lines(of_day(find(&folder, &[]).unwrap(), day))).collect();
+        assert_eq!(all, days);
     }
 
     #[test]

@@ -33,6 +33,13 @@ pub(super) const MUTANTS: &[Mutant] = &[
         killer: (TORTURE, "workloads_survive"),
     },
     Mutant {
+        name: "copies beside a write not waited for",
+        file: "crates/emmc-card/src/ftl/page/write.rs",
+        anchor: ".max(self.copied_beside);",
+        instead: ";",
+        killer: (CARD, "page::tests::refresh"),
+    },
+    Mutant {
         name: "older copy in the log given up",
         file: "crates/emmc-card/src/ftl/slc_front/unsure.rs",
         anchor: "let is_there = unsure.go_back(nand);",

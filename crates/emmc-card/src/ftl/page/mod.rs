@@ -85,6 +85,9 @@ pub struct PageFtl {
     worn_out: bool,
     /// End of the last issued program.
     programmed_by: Instant,
+    /// End of the copies beside reads that share a block with host writes: their stripe may hold the beginning of a
+    /// write whose end must be durable.
+    copied_beside: Instant,
     /// Since which epoch units are in memory only, because their program failed; `u64::MAX`: there are none.
     replacing: u64,
     /// Units of a failed program that wait for a place in another block: they are in memory only, and no frontier has
@@ -192,6 +195,7 @@ impl PageFtl {
             failing: Vec::new(),
             worn_out: false,
             programmed_by: Instant::START,
+            copied_beside: Instant::START,
             replacing: u64::MAX,
             unplaced: Vec::new(),
             fresh: Vec::new(),

@@ -62,7 +62,12 @@ impl PageFtl {
         match self.step(nand, units, now) {
             // What cannot be read is reported to the host that asks for it.
             Err(FtlError::Uncorrectable { .. }) => self.give_up_victim(),
-            result => drop(result?),
+            result => {
+                let done = result?;
+                if self.roles.gc == self.roles.cold {
+                    self.copied_beside = self.copied_beside.max(done);
+                }
+            }
         }
         Ok(())
     }

@@ -68,7 +68,7 @@ impl PageFtl {
             Durability::Reliable => done = done.max(self.settle_host(nand, ready)?),
         }
         if durability != Durability::Buffered {
-            done = done.max(self.keep_pace(nand, ready)?);
+            done = done.max(self.keep_pace(nand, ready)?).max(self.copied_beside);
         }
         if !self.superseded.is_empty() {
             self.forget_superseded(nand);

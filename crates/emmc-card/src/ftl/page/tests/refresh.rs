@@ -73,3 +73,38 @@ fn old_data_is_copied_in_idle_time() {
     (0..bench.ftl.units()).for_each(|unit| bench.read(unit));
     bench.audit();
 }
+
+/// The first part of a write waits in the stripe that a copy beside the read of its second part fills.
+#[test]
+fn a_durable_write_waits_for_the_stripe_of_a_copy_beside_it() {
+    let flash = NandConfig { ageing: Some(Ageing::default()), channels: 2, dies: 2, ..flash(CellMode::Slc) };
+    let refresh = Some(Refresh { reads: 100, days: 0 });
+    // Hot and cold units have a block each; copies go to the cold one.
+    let config = FtlConfig { refresh, separate_gc: false, hot_cold: true, ..config() };
+    let mut bench = Bench::new(&flash, &config, 46, 30 * 64, StoredContent::Data);
+    let write = |bench: &mut Bench, unit: u32, durability| {
+        bench.now = bench.ftl.write(&mut bench.nand, unit, 1, Some(&[7; 512]), durability, bench.now).unwrap();
+    };
+    for unit in 0..28 * 64 {
+        write(&mut bench, unit, Durability::Buffered);
+    }
+    bench.now = bench.ftl.flush(&mut bench.nand, bench.now).unwrap();
+    bench.rest();
+    let (cold, hot) = (28 * 64, 27 * 64 + 1);
+    let mut reads = 0;
+    loop {
+        // A read makes the copies of the next step; the first part of a write comes before it.
+        write(&mut bench, cold + reads % 64, Durability::Buffered);
+        let programs = bench.counters().page_programs;
+        bench.now = bench.ftl.read(&mut bench.nand, reads % 2 * 16, 1, Some(&mut [0; 512]), bench.now).unwrap();
+        reads += 1;
+        if bench.counters().page_programs > programs {
+            break;
+        }
+        assert!(reads < 400, "no copy beside the reads");
+    }
+    let in_flash = bench.ftl.programmed_by;
+    assert!(in_flash > bench.now, "its program is still running");
+    write(&mut bench, hot, Durability::Flash);
+    assert!(bench.now >= in_flash, "{:?} before {in_flash:?}", bench.now);
+}
