@@ -8,6 +8,7 @@ use std::process::Stdio;
 
 use crate::support::hold::{Hold, with_default_signals};
 use crate::support::loops::{Loop, succeeds};
+use crate::support::served::{ServedCard, small_card};
 use crate::support::{Run, command, emmclab, names_in, save, scratch, skip};
 
 const BYTES: usize = 4 << 20;
@@ -77,6 +78,35 @@ fn content_is_restored_after_kill_9() {
         restore(&file, &kept, &["--destroy"]).exits(0);
         assert!(std::fs::read(&file).unwrap() == content(), "{point}");
     }
+}
+
+/// The disk below the file of `--save-to` loses its power while the target is overwritten: what the kernel had not
+/// written to it is gone, and what the disk had in its cache.
+#[test]
+fn content_is_restored_after_a_power_cut_of_the_disk_that_has_it() {
+    let folder = scratch("cut_disk");
+    let Some(disk) = ServedCard::start(&small_card(&folder, "disk", 64, &[]), &["--loop"]) else { return };
+    let device = disk.device.as_deref().expect("a loop device");
+    let point = folder.join("point");
+    std::fs::create_dir(&point).unwrap();
+    let point = point.to_str().unwrap();
+    if !succeeds("mkfs.ext4", &["-q", "-F", device]) || !succeeds("mount", &["-t", "ext4", device, point]) {
+        return skip("no ext4 here");
+    }
+    for hold in ["saved", "worked"] {
+        let (file, kept) = (save(&folder, hold, content()), Path::new(point).join(hold));
+        // What is not synced is not on the disk after the cut.
+        let unsynced = save(Path::new(point), &format!("unsynced-{hold}"), content());
+        killed(&file, &kept, hold);
+        disk.ctl(&["cut"]);
+        assert!(succeeds("umount", &[point]), "the filesystem of {hold}");
+        disk.ctl(&["on"]);
+        assert!(succeeds("mount", &["-t", "ext4", device, point]), "the filesystem of {hold} after the cut");
+        assert_ne!(std::fs::read(unsynced).unwrap_or_default(), content(), "nothing was cut");
+        restore(&file, &kept, &["--destroy"]).exits(0);
+        assert!(std::fs::read(&file).unwrap() == content(), "{hold}");
+    }
+    assert!(succeeds("umount", &[point]));
 }
 
 #[test]
