@@ -1,19 +1,23 @@
 //! The one file that changes a card's configuration: it sends approved commands, and nothing else can.
 //!
 //! An [`Approved`] exists only where the field table allows the change, and a consent covers it (`emmc_port`); the
-//! caller holds the device exclusively (`session`). Absent on purpose: which commands, in which order
+//! caller holds the device exclusively (`session`). So does an [`RpmbCommand`] that changes the RPMB, whose device
+//! nobody else may lock meanwhile. Absent on purpose: which commands, in which order
 //! (`emmc_analysis::plan`).
 
 use std::fs::File;
 use std::io;
 use std::path::Path;
 
+use emmc_port::rpmb::{RpmbCommand, RpmbPort};
 use emmc_port::{Approved, ApprovedErase, CommandPort, PortError};
 use emmc_regs::CardKind;
 use emmc_regs::ext_csd::EXT_CSD_BYTES;
 use emmc_regs::r1::R1;
+use emmc_regs::rpmb::Frame;
 
 use crate::ioctl::{self, BlockRead};
+use crate::rpmb_ioctl;
 
 /// What Linux gives every eMMC as its address.
 const EMMC_RCA: u16 = 1;
@@ -76,6 +80,35 @@ impl LivePort {
     }
 }
 
+/// The RPMB of a card of this machine. No user of the card's other areas prevents its use.
+#[derive(Debug)]
+pub struct LiveRpmb {
+    device: File,
+}
+
+impl LiveRpmb {
+    /// Opens the RPMB of a card: `/dev/mmcblkNrpmb`. Others that do the same, this program among them, are kept out
+    /// while it is open; programs that do not lock it are not.
+    ///
+    /// Errors: the kernel's; `WouldBlock`: another one has it.
+    pub fn open(path: &Path) -> io::Result<Self> {
+        let device = File::options().read(true).write(true).open(path)?;
+        rustix::fs::flock(&device, rustix::fs::FlockOperation::NonBlockingLockExclusive)?;
+        Ok(Self { device })
+    }
+}
+
+impl RpmbPort for LiveRpmb {
+    fn exchange(&mut self, command: &RpmbCommand) -> Result<Vec<Frame>, PortError> {
+        let sent = rpmb_ioctl::send_rpmb(&self.device, command);
+        let sent = sent.map_err(|error| lost(25, &error))?;
+        for (opcode, status) in sent.statuses {
+            refused(opcode, status)?;
+        }
+        Ok(sent.answer)
+    }
+}
+
 fn refused(opcode: u8, status: u32) -> Result<(), PortError> {
     let errors: Vec<&str> = R1(status).errors(CardKind::Emmc).map(|bit| bit.name).collect();
     if errors.is_empty() { Ok(()) } else { Err(PortError::Refused { opcode, status: errors.join(" ") }) }
@@ -97,5 +130,15 @@ mod tests {
         let erase = ApprovedErase::new(Erase::Trim, [0, 7], 300, Consent::CONTENT_LOST).unwrap();
         assert!(matches!(port.erase(erase), Err(PortError::Lost { opcode: 38, .. })));
         assert!(LivePort::open(Path::new("/dev/no such card")).is_err());
+    }
+
+    #[test]
+    fn what_is_no_rpmb_takes_no_frames() {
+        let mut rpmb = LiveRpmb::open(Path::new("/dev/null")).unwrap();
+        let error = rpmb.exchange(&RpmbCommand::counter([0; 16])).unwrap_err();
+        assert_eq!(error, PortError::Lost { opcode: 25, reason: "not the device of an MMC card".into() });
+        let second = LiveRpmb::open(Path::new("/dev/null")).unwrap_err();
+        assert_eq!(second.kind(), io::ErrorKind::WouldBlock);
+        assert!(LiveRpmb::open(Path::new("/dev/no such card")).is_err());
     }
 }

@@ -1,8 +1,8 @@
 //! The system calls that need `unsafe`: the MMC ioctl, the size of a filesystem and of a terminal.
 //!
 //! All go through the C library, so that a library preloaded in front of it sees them. What changes a card is one
-//! function here, which takes an [`Approved`] only and which `commit` alone calls; [`BlockRead`] cannot name such a
-//! command. Absent on purpose: any judgement of a command.
+//! function here, which takes an [`Approved`] only and which `commit` alone calls, and one in `rpmb_ioctl`;
+//! [`BlockRead`] cannot name such a command. Absent on purpose: any judgement of a command.
 #![allow(unsafe_code)]
 #![warn(clippy::undocumented_unsafe_blocks)]
 
@@ -32,21 +32,21 @@ pub(crate) const BLOCK_BYTES: usize = 512;
 ///
 /// Source: Linux `include/uapi/linux/mmc/ioctl.h`, `struct mmc_ioc_cmd`. The padding makes it the same on 32 bits.
 #[repr(C)]
-struct MmcIocCmd {
-    write_flag: c_int,
+pub(crate) struct MmcIocCmd {
+    pub(crate) write_flag: c_int,
     is_acmd: c_int,
     opcode: u32,
     arg: u32,
-    response: [u32; 4],
+    pub(crate) response: [u32; 4],
     flags: c_uint,
-    blksz: c_uint,
-    blocks: c_uint,
+    pub(crate) blksz: c_uint,
+    pub(crate) blocks: c_uint,
     postsleep_min_us: c_uint,
     postsleep_max_us: c_uint,
     data_timeout_ns: c_uint,
     cmd_timeout_ms: c_uint,
     pad: u32,
-    data_ptr: u64,
+    pub(crate) data_ptr: u64,
 }
 
 const _: () = assert!(size_of::<MmcIocCmd>() == 72);
@@ -60,7 +60,7 @@ const _: () = assert!(offset_of!(MmcIocCmd, data_ptr) == 64);
 const MMC_IOC_CMD: u32 = 3 << 30 | (size_of::<MmcIocCmd>() as u32) << 16 | MMC_BLOCK_MAJOR << 8;
 /// `_IOWR(179, 1, struct mmc_ioc_multi_cmd)`, whose size is that of the number of commands before them.
 #[cfg(feature = "bench")]
-const MMC_IOC_MULTI_CMD: u32 = 3 << 30 | 8 << 16 | MMC_BLOCK_MAJOR << 8 | 1;
+pub(crate) const MMC_IOC_MULTI_CMD: u32 = 3 << 30 | 8 << 16 | MMC_BLOCK_MAJOR << 8 | 1;
 const MMC_BLOCK_MAJOR: u32 = 179;
 const _: () = assert!(MMC_IOC_CMD == 0xc048_b300);
 
@@ -73,7 +73,7 @@ const R1_PLAIN: c_uint = 0x95;
 #[cfg(feature = "bench")]
 const R1_BUSY: c_uint = 0x49d;
 /// `MMC_RSP_SPI_R1 | MMC_RSP_R1 | MMC_CMD_ADTC`.
-const R1_WITH_DATA: c_uint = 0xb5;
+pub(crate) const R1_WITH_DATA: c_uint = 0xb5;
 
 /// A command for which the card sends one block, without a change of its state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -179,7 +179,7 @@ pub(crate) fn send_erase(device: &File, erase: ApprovedErase) -> io::Result<[u32
 }
 
 impl MmcIocCmd {
-    fn new(opcode: u32, arg: u32, flags: c_uint) -> Self {
+    pub(crate) fn new(opcode: u32, arg: u32, flags: c_uint) -> Self {
         Self {
             write_flag: 0,
             is_acmd: 0,

@@ -6,7 +6,7 @@
 //! saves and restores; and `commit` sends approved changes of a card's configuration, which nothing else does. With
 //! feature `trace` the kernel's tracing records into an instance of its own: `tracefs`. Absent on purpose: any
 //! interpretation (`emmc-analysis`).
-//! `unsafe` code is in `ioctl`, `stdio`, `block_io::uring` and `block_io::discard` only.
+//! `unsafe` code is in `ioctl`, `rpmb_ioctl`, `stdio`, `block_io::uring` and `block_io::discard` only.
 
 mod activity;
 #[cfg(feature = "bench")]
@@ -32,6 +32,8 @@ mod mounts;
 #[cfg(feature = "trace")]
 pub mod paths;
 #[cfg(feature = "bench")]
+mod rpmb_ioctl;
+#[cfg(feature = "bench")]
 pub mod session;
 #[cfg(feature = "bench")]
 mod signature;
@@ -55,7 +57,7 @@ pub use blocks::holds_root;
 pub use boot_area::UnlockedArea;
 pub use card_name::{card_node, card_part, disk_name, is_card_name};
 #[cfg(feature = "bench")]
-pub use commit::LivePort;
+pub use commit::{LivePort, LiveRpmb};
 pub use ioctl::{terminal_columns, terminal_rows};
 pub use list::{CardList, ListedCard, list};
 pub use live_card::LiveCard;

@@ -47,6 +47,11 @@ impl Consent {
     pub const fn is_permanent(self) -> bool {
         self.permanent
     }
+
+    /// Whether it covers the loss of content.
+    pub const fn covers_content(self) -> bool {
+        self.content
+    }
 }
 
 /// A serial number as sysfs prints it.
@@ -59,6 +64,13 @@ pub fn serial_text(serial: u32) -> String {
 #[error("{what} cannot be reverted, and nobody agreed to that")]
 pub struct NotAgreed {
     what: &'static str,
+}
+
+impl NotAgreed {
+    /// Nobody agreed to this.
+    pub(crate) const fn to(what: &'static str) -> Self {
+        Self { what }
+    }
 }
 
 /// A command that may be sent.

@@ -11,6 +11,7 @@ mod command_port;
 mod error;
 mod file_tree;
 mod merge;
+pub mod rpmb;
 pub mod saved;
 mod snapshot;
 mod stack;

@@ -20,6 +20,7 @@ pub mod ocr;
 mod persistence;
 pub mod r1;
 pub mod row;
+pub mod rpmb;
 pub mod scr;
 pub mod ssr;
 

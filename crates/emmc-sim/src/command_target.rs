@@ -17,7 +17,7 @@ const PAUSE: Nanos = Nanos::from_micros(10);
 const TRIES: u32 = 100_000;
 
 /// The address that the host gives it.
-const RCA: u32 = 1 << 16;
+pub(crate) const RCA: u32 = 1 << 16;
 
 /// A card in memory that takes approved commands.
 #[derive(Debug)]
@@ -43,6 +43,11 @@ impl CommandTarget {
     /// The card, for inspection and ageing, and its time.
     pub fn into_card(self) -> (Card, Instant) {
         (self.card, self.now)
+    }
+
+    /// The card and its clock, for commands to it.
+    pub(crate) fn parts(&mut self) -> (&mut Card, &mut Instant) {
+        (&mut self.card, &mut self.now)
     }
 
     /// Power is lost and returns.
@@ -73,12 +78,12 @@ impl CommandPort for CommandTarget {
     }
 }
 
-fn lost(opcode: u8, reason: &str) -> PortError {
+pub(crate) fn lost(opcode: u8, reason: &str) -> PortError {
     PortError::Lost { opcode, reason: reason.into() }
 }
 
 /// Sends a command and waits until the card is no longer busy.
-fn command(card: &mut Card, now: &mut Instant, opcode: u8, argument: u32) -> Result<Reply, PortError> {
+pub(crate) fn command(card: &mut Card, now: &mut Instant, opcode: u8, argument: u32) -> Result<Reply, PortError> {
     *now = *now + PAUSE;
     card.handle_timeout(*now);
     let reply = card.handle_command(opcode, argument, *now);
@@ -158,7 +163,7 @@ pub fn erase(card: &mut Card, now: &mut Instant, approved: ApprovedErase) -> Res
     check(38, status.response)
 }
 
-fn check(opcode: u8, response: Response) -> Result<(), PortError> {
+pub(crate) fn check(opcode: u8, response: Response) -> Result<(), PortError> {
     let (Response::R1(r1) | Response::R1b(r1)) = response else { return Ok(()) };
     let errors: Vec<&str> = r1.errors(CardKind::Emmc).map(|bit| bit.name).collect();
     let is_refused = !errors.is_empty() || r1.contains(R1::SWITCH_ERROR);

@@ -9,6 +9,7 @@ mod content;
 mod job;
 mod polling;
 mod queue;
+pub mod rpmb;
 mod serve;
 
 use std::cmp::Reverse;

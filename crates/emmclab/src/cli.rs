@@ -21,6 +21,8 @@ mod monitor;
 mod plan;
 #[cfg(feature = "bench")]
 mod probe;
+#[cfg(feature = "bench")]
+mod rpmb;
 mod save;
 #[cfg(feature = "serve")]
 mod serve;
@@ -67,6 +69,8 @@ pub(crate) use monitor::MonitorArgs;
 pub(crate) use plan::{AwarenessArg, HwpartArgs, PinArg, PlanCommand, RemovalArg, StateArg, WpArgs, WpBootArg};
 #[cfg(feature = "bench")]
 pub(crate) use probe::ProbeArgs;
+#[cfg(feature = "bench")]
+pub(crate) use rpmb::{RpmbCommand, RpmbCounterArgs, RpmbKeyArgs, RpmbReadArgs, RpmbWriteArgs};
 pub(crate) use save::{SaveArgs, SavedForm};
 #[cfg(feature = "serve")]
 pub(crate) use serve::{ControllerArg, CtlOrder, HostErrorArg, KindArg, ServeArgs, SimCtlArgs, TlsArg};
@@ -139,6 +143,10 @@ pub(crate) enum Command {
     /// Erase a card or parts of it, and report what is left; without a kind, report what the card has
     #[cfg(feature = "clone")]
     Erase(EraseArgs),
+    /// Use a card's RPMB: program its key once, read its counter, read and write blocks
+    #[cfg(feature = "bench")]
+    #[command(subcommand)]
+    Rpmb(RpmbCommand),
     /// Study a card: what it is, how it is configured, how healthy it is, and what to do about it
     Study(StudyArgs),
     /// Measure the speed of a device, a file or a virtual card with the classic benchmarks

@@ -60,6 +60,8 @@ fn main() -> ExitCode {
         Command::Restore(args) => commands::clone::restore(&args, &mut output),
         #[cfg(feature = "clone")]
         Command::Erase(args) => commands::erase::run(&args, &mut output),
+        #[cfg(feature = "bench")]
+        Command::Rpmb(command) => commands::rpmb::run(&command, &mut output),
         Command::Study(args) => commands::study::run(&args, &mut output),
         #[cfg(feature = "bench")]
         Command::Bench(args) => commands::bench::run(&args, &mut output),

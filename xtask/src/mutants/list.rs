@@ -6,6 +6,7 @@ const CARD: &str = "-p emmc-card --lib";
 const CARD_IT: &str = "-p emmc-card --test it";
 const TORTURE: &str = "-p emmc-torture --lib";
 const SERVE: &str = "-p emmc-serve --lib";
+const PORT: &str = "-p emmc-port --lib";
 const LINUX: &str = "-p emmc-linux --all-features --lib";
 const LINUX_IT: &str = "-p emmc-linux --all-features --test it";
 
@@ -210,15 +211,15 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "RPMB takes any MAC",
         file: "crates/emmc-card/src/card/rpmb.rs",
-        anchor: "mac(&key, frames) != last.key()",
-        instead: "mac(&key, frames) != last.key() && frames.len() > 99",
+        anchor: "!is_authentic(&key, frames)",
+        instead: "!is_authentic(&key, frames) && frames.len() > 99",
         killer: (CARD, "card::rpmb"),
     },
     Mutant {
         name: "RPMB key replaced",
         file: "crates/emmc-card/src/card/rpmb.rs",
-        anchor: "} else if self.key.is_some() {\n            WRITE_FAILURE",
-        instead: "} else if self.key.is_some() && frames.len() > 1 {\n            WRITE_FAILURE",
+        anchor: "} else if self.key.is_some() {\n            RpmbResult::WRITE_FAILURE",
+        instead: "} else if self.key.is_some() && frames.len() > 1 {\n            RpmbResult::WRITE_FAILURE",
         killer: (CARD, "card::rpmb"),
     },
     Mutant {
@@ -227,6 +228,20 @@ pub(super) const MUTANTS: &[Mutant] = &[
         anchor: "if address % 2 == 1 || frames.len() % 2 == 1 {",
         instead: "if address % 2 == 1 {",
         killer: (CARD, "card::rpmb"),
+    },
+    Mutant {
+        name: "MAC of an RPMB reply not checked",
+        file: "crates/emmc-port/src/rpmb/exchange.rs",
+        anchor: "Some(key) if !is_authentic(key.bytes(), frames) => Err(RpmbError::Mac),",
+        instead: "Some(key) if !is_authentic(key.bytes(), frames) && frames.len() > 99 => Err(RpmbError::Mac),",
+        killer: (PORT, "rpmb"),
+    },
+    Mutant {
+        name: "nonce of an RPMB reply not compared",
+        file: "crates/emmc-port/src/rpmb/exchange.rs",
+        anchor: "if frames.iter().all(|frame| frame.nonce() == nonce) {",
+        instead: "if frames.iter().all(|frame| frame.nonce() == nonce || frame.nonce() != [0; 16]) {",
+        killer: (PORT, "rpmb"),
     },
     Mutant {
         name: "RPMB beyond its end",

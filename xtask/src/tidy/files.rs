@@ -7,10 +7,11 @@ const LINES_MAX: usize = 400;
 const TABLES: [&str; 2] = ["crates/emmc-regs/src/ext_csd/table_", "crates/emmc-regs/src/manufacturer/table.rs"];
 
 /// The files that may hold `unsafe` code, each with its reason beside it.
-const UNSAFE_FILES: [&str; 13] = [
+const UNSAFE_FILES: [&str; 14] = [
     "crates/emmc-linux/src/block_io/discard.rs",
     "crates/emmc-linux/src/block_io/uring.rs",
     "crates/emmc-linux/src/ioctl.rs",
+    "crates/emmc-linux/src/rpmb_ioctl.rs",
     "crates/emmc-linux/src/stdio.rs",
     "crates/emmc-qemu/src/device.rs",
     "crates/emmc-qemu/src/host.rs",
@@ -26,9 +27,10 @@ const UNSAFE_FILES: [&str; 13] = [
 /// The crates with I/O, clocks and threads; all others are core and have none.
 const EDGE: [&str; 7] = ["emmc-linux", "emmc-qemu", "emmc-serve", "emmc-lab", "emmc-compare", "emmc-guest", "emmclab"];
 
-/// The function that sends a change of a card's configuration, where it is, and the one file that calls it.
-const SENDS: &str = concat!("send_", "approved(");
-const SENDERS: [&str; 2] = ["crates/emmc-linux/src/commit.rs", "crates/emmc-linux/src/ioctl.rs"];
+/// The functions that send what changes a card, where they are, and the one file that calls them.
+const SENDS: [&str; 3] = [concat!("send_", "approved("), concat!("ioctl::send_", "erase("), concat!("send_", "rpmb(")];
+const SENDERS: [&str; 3] =
+    ["crates/emmc-linux/src/commit.rs", "crates/emmc-linux/src/ioctl.rs", "crates/emmc-linux/src/rpmb_ioctl.rs"];
 
 /// What the core does not use outside its tests.
 const OUTSIDE: [&str; 8] = [
@@ -87,7 +89,8 @@ pub(crate) fn check(path: &str, text: &str, tests: &[String]) -> Vec<String> {
             report(index + 1, format!("{:?} outside {UNSAFE_FILES:?}", line.trim()));
         }
     }
-    for (index, _) in text.lines().enumerate().filter(|(_, line)| line.contains(SENDS) && !SENDERS.contains(&path)) {
+    let sends = |line: &str| !SENDERS.contains(&path) && SENDS.iter().any(|name| line.contains(name));
+    for (index, _) in text.lines().enumerate().filter(|(_, line)| sends(line)) {
         report(index + 1, format!("a command that changes a card is sent outside {:?}", SENDERS[0]));
     }
     let is_test = tests.iter().any(|test| path.strip_suffix(".rs").unwrap_or(path).starts_with(test.as_str()));
@@ -205,6 +208,7 @@ mod tests {
                 concat!("ioctl::send_", "approved(&device, command)\n"),
                 "crates/emmc-linux/src/a.rs:1: ",
             ),
+            ("crates/emmclab/src/a.rs", concat!("send_", "rpmb(&device, &command)\n"), "crates/emmclab/src/a.rs:1: "),
             ("crates/a/src/b/c.rs", "include_str!(\"../../../testdata/x\")\n", "crates/a/src/b/c.rs:1: "),
         ] {
             let violations = check(path, text);

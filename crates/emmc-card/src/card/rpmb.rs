@@ -9,38 +9,14 @@
 //!
 //! Source: JESD84-B51 clause 6.6.22; mmc-utils and OP-TEE as hosts.
 
-mod frame;
 #[cfg(test)]
 mod tests;
 
+use emmc_regs::rpmb::{DATA_BYTES, FRAME_BYTES, Frame, Request, RpmbResult, is_authentic, mac};
 use emmc_units::Instant;
-use hmac::{Hmac, Mac};
 use serde::{Deserialize, Serialize};
-use sha2::Sha256;
-
-use frame::{AUTHENTICATED_FROM, DATA_BYTES};
-pub(crate) use frame::{FRAME_BYTES, Frame};
 
 use crate::device::StorageError;
-
-/// Requests.
-const PROGRAM_KEY: u16 = 1;
-const READ_COUNTER: u16 = 2;
-const WRITE: u16 = 3;
-const READ: u16 = 4;
-const READ_RESULT: u16 = 5;
-
-/// Results.
-const OK: u16 = 0;
-const GENERAL_FAILURE: u16 = 1;
-const AUTHENTICATION_FAILURE: u16 = 2;
-const COUNTER_FAILURE: u16 = 3;
-const ADDRESS_FAILURE: u16 = 4;
-const WRITE_FAILURE: u16 = 5;
-const READ_FAILURE: u16 = 6;
-const NO_KEY: u16 = 7;
-/// Added to any result once the counter has reached its maximum.
-const COUNTER_EXPIRED: u16 = 0x80;
 
 /// Frames of a write: 256 bytes, 512 bytes, and with EN_RPMB_REL_WR 8 KiB.
 const WRITE_FRAMES: [usize; 2] = [1, 2];
@@ -105,7 +81,7 @@ pub(crate) struct Rpmb {
     key: Option<[u8; 32]>,
     counter: u32,
     writing: Option<Writing>,
-    /// The result register, which READ_RESULT returns.
+    /// The result register, which [`Request::ReadResult`] returns.
     result: Option<Box<Frame>>,
     answer: Answer,
 }
@@ -183,12 +159,6 @@ impl Rpmb {
         self.counter
     }
 
-    /// Sets the counter, for tests of its maximum.
-    #[cfg(test)]
-    fn set_counter(&mut self, counter: u32) {
-        self.counter = counter;
-    }
-
     /// CMD25: takes request frames. `reliable` is bit 31 of CMD23; `large` is EN_RPMB_REL_WR.
     ///
     /// Shape: `frames` is a multiple of 512 bytes, at least one frame.
@@ -203,16 +173,16 @@ impl Rpmb {
         let frames: Vec<Frame> = frames.chunks_exact(FRAME_BYTES).map(Frame::from_bytes).collect();
         let Some(first) = frames.first() else { return Ok(()) };
         self.answer = Answer::Nothing;
-        match first.request() {
-            PROGRAM_KEY => self.result = Some(self.program_key(&frames, reliable)),
-            WRITE => self.result = Some(self.write(&frames, reliable, large, store)?),
-            READ_COUNTER => self.answer = Answer::Frame(self.counter_frame(&frames)),
-            READ if frames.len() == 1 => {
+        match Request::of(first.request()) {
+            Some(Request::ProgramKey) => self.result = Some(self.program_key(&frames, reliable)),
+            Some(Request::Write) => self.result = Some(self.write(&frames, reliable, large, store)?),
+            Some(Request::ReadCounter) => self.answer = Answer::Frame(self.counter_frame(&frames)),
+            Some(Request::Read) if frames.len() == 1 => {
                 self.answer = Answer::Data { address: first.address(), nonce: first.nonce() };
             }
-            READ_RESULT if frames.len() == 1 => self.answer = self.result_answer(),
-            other => {
-                let frame = self.reply(other, GENERAL_FAILURE);
+            Some(Request::ReadResult) if frames.len() == 1 => self.answer = self.result_answer(),
+            _ => {
+                let frame = self.reply(first.request(), RpmbResult::GENERAL_FAILURE);
                 self.answer = Answer::Frame(Box::new(frame));
             }
         }
@@ -224,7 +194,7 @@ impl Rpmb {
     /// Errors: power lost; an unreadable sector is in the result.
     pub(crate) fn answer(&mut self, frames: u16, store: &mut dyn RpmbStore) -> Result<Vec<u8>, StorageError> {
         let mut out = match std::mem::take(&mut self.answer) {
-            Answer::Nothing => self.reply(0, GENERAL_FAILURE).bytes().to_vec(),
+            Answer::Nothing => self.reply(0, RpmbResult::GENERAL_FAILURE).bytes().to_vec(),
             Answer::Frame(frame) => frame.bytes().to_vec(),
             Answer::Data { address, nonce } => return self.read(address, nonce, frames, store),
         };
@@ -233,36 +203,36 @@ impl Rpmb {
     }
 
     /// A frame of the answer to a request, without a MAC.
-    fn reply(&self, request: u16, result: u16) -> Frame {
-        let expired = if self.counter == u32::MAX { COUNTER_EXPIRED } else { 0 };
+    fn reply(&self, request: u16, result: RpmbResult) -> Frame {
+        let result = if self.counter == u32::MAX { result.with_expired_counter() } else { result };
         let mut frame = Frame::default();
-        frame.set_response(request, result | expired);
+        frame.set_response(request, result);
         frame
     }
 
     fn result_answer(&mut self) -> Answer {
         match self.result.take() {
             Some(frame) => Answer::Frame(frame),
-            None => Answer::Frame(Box::new(self.reply(READ_RESULT, GENERAL_FAILURE))),
+            None => Answer::Frame(Box::new(self.reply(Request::ReadResult as u16, RpmbResult::GENERAL_FAILURE))),
         }
     }
 
     fn program_key(&mut self, frames: &[Frame], reliable: bool) -> Box<Frame> {
         let result = if frames.len() != 1 || !reliable {
-            GENERAL_FAILURE
+            RpmbResult::GENERAL_FAILURE
         } else if self.key.is_some() {
-            WRITE_FAILURE
+            RpmbResult::WRITE_FAILURE
         } else {
             self.key = Some(frames[0].key());
-            OK
+            RpmbResult::OK
         };
-        Box::new(self.reply(PROGRAM_KEY, result))
+        Box::new(self.reply(Request::ProgramKey as u16, result))
     }
 
     fn counter_frame(&self, frames: &[Frame]) -> Box<Frame> {
-        let Some(key) = &self.key else { return Box::new(self.reply(READ_COUNTER, NO_KEY)) };
-        let result = if frames.len() == 1 { OK } else { GENERAL_FAILURE };
-        let mut frame = self.reply(READ_COUNTER, result);
+        let Some(key) = &self.key else { return Box::new(self.reply(Request::ReadCounter as u16, RpmbResult::NO_KEY)) };
+        let result = if frames.len() == 1 { RpmbResult::OK } else { RpmbResult::GENERAL_FAILURE };
+        let mut frame = self.reply(Request::ReadCounter as u16, result);
         frame.set_counter(self.counter);
         frame.set_nonce(&frames[0].nonce());
         frame.sign(&mac(key, std::slice::from_ref(&frame)));
@@ -277,33 +247,33 @@ impl Rpmb {
         large: bool,
         store: &mut dyn RpmbStore,
     ) -> Result<Box<Frame>, StorageError> {
-        let Some(key) = self.key else { return Ok(Box::new(self.reply(WRITE, NO_KEY))) };
+        let Some(key) = self.key else { return Ok(Box::new(self.reply(Request::Write as u16, RpmbResult::NO_KEY))) };
         let last = &frames[frames.len() - 1];
         let address = frames[0].address();
         let count_allowed = WRITE_FRAMES.contains(&frames.len()) || large && frames.len() == LARGE_WRITE_FRAMES;
         let well_formed = frames.iter().all(|frame| {
-            (frame.request(), frame.address(), frame.counter()) == (WRITE, address, last.counter())
+            (frame.request(), frame.address(), frame.counter()) == (Request::Write as u16, address, last.counter())
                 && usize::from(frame.count()) == frames.len()
         });
         let beyond = (usize::from(address) + frames.len()) as u64 > 2 * store.sectors();
         let result = if !reliable || !count_allowed || !well_formed {
-            GENERAL_FAILURE
+            RpmbResult::GENERAL_FAILURE
         } else if self.counter == u32::MAX {
-            WRITE_FAILURE
+            RpmbResult::WRITE_FAILURE
         } else if beyond {
-            ADDRESS_FAILURE
-        } else if mac(&key, frames) != last.key() {
-            AUTHENTICATION_FAILURE
+            RpmbResult::ADDRESS_FAILURE
+        } else if !is_authentic(&key, frames) {
+            RpmbResult::AUTHENTICATION_FAILURE
         } else if last.counter() != self.counter {
-            COUNTER_FAILURE
+            RpmbResult::COUNTER_FAILURE
         } else {
             match self.store_data(address, frames, store) {
-                Ok(()) => OK,
+                Ok(()) => RpmbResult::OK,
                 Err(error) if error.is_power_loss() => return Err(error),
-                Err(_) => WRITE_FAILURE,
+                Err(_) => RpmbResult::WRITE_FAILURE,
             }
         };
-        let mut frame = self.reply(WRITE, result);
+        let mut frame = self.reply(Request::Write as u16, result);
         frame.set_counter(self.counter);
         frame.set_address(address);
         frame.sign(&mac(&key, std::slice::from_ref(&frame)));
@@ -346,20 +316,20 @@ impl Rpmb {
         let frames = usize::from(count);
         let mut data = vec![0; frames * DATA_BYTES];
         let result = if self.key.is_none() {
-            NO_KEY
+            RpmbResult::NO_KEY
         } else if u64::from(address) + u64::from(count) > 2 * store.sectors() {
-            ADDRESS_FAILURE
+            RpmbResult::ADDRESS_FAILURE
         } else {
             match load_data(address, &mut data, store) {
-                Ok(()) => OK,
+                Ok(()) => RpmbResult::OK,
                 Err(error) if error.is_power_loss() => return Err(error),
-                Err(_) => READ_FAILURE,
+                Err(_) => RpmbResult::READ_FAILURE,
             }
         };
         let mut answer: Vec<Frame> = data
             .chunks_exact(DATA_BYTES)
             .map(|data| {
-                let mut frame = self.reply(READ, result);
+                let mut frame = self.reply(Request::Read as u16, result);
                 frame.set_data(data);
                 frame.set_nonce(&nonce);
                 frame.set_address(address);
@@ -375,15 +345,6 @@ impl Rpmb {
         }
         Ok(answer.iter().flat_map(|frame| *frame.bytes()).collect())
     }
-}
-
-/// The MAC over the authenticated part of all frames.
-fn mac(key: &[u8; 32], frames: &[Frame]) -> [u8; 32] {
-    let mut mac = Hmac::<Sha256>::new_from_slice(key).expect("HMAC takes keys of any length");
-    for frame in frames {
-        mac.update(&frame.bytes()[AUTHENTICATED_FROM..]);
-    }
-    mac.finalize().into_bytes().into()
 }
 
 fn load_data(address: u16, out: &mut [u8], store: &mut dyn RpmbStore) -> Result<(), StorageError> {

@@ -118,6 +118,14 @@ const EXAMPLES: &[Example] = &[
     ),
     #[cfg(feature = "clone")]
     example("erase", "emmclab erase /dev/mmcblk0 discard --partition 2 --destroy", "one partition"),
+    #[cfg(feature = "bench")]
+    example("rpmb counter", "emmclab rpmb counter /dev/mmcblk0rpmb", "whether a key is programmed; needs no key"),
+    #[cfg(feature = "bench")]
+    example("rpmb read", "emmclab rpmb read /dev/mmcblk0rpmb 0 16 -o blocks.bin --key key.bin", "4 KiB, checked"),
+    #[cfg(feature = "bench")]
+    example("rpmb write", "emmclab rpmb write /dev/mmcblk0 0 blocks.bin --key key.bin --destroy", "asks for the name"),
+    #[cfg(feature = "bench")]
+    example("rpmb key", "emmclab rpmb key /dev/mmcblk0rpmb --key key.bin", "one-time; asks for the serial number"),
     example("study", "emmclab study /dev/mmcblk0", "a report on a card of this machine"),
     example("study", "emmclab study ext_csd.hex --with cid.txt", "the same from saved files"),
     #[cfg(feature = "html")]

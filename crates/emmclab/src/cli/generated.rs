@@ -46,6 +46,8 @@ pub(crate) enum DocumentName {
     CloneRestore,
     #[cfg(feature = "clone")]
     Erase,
+    #[cfg(feature = "bench")]
+    Rpmb,
     Study,
     #[cfg(feature = "bench")]
     Bench,

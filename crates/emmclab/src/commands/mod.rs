@@ -25,6 +25,8 @@ pub(crate) mod pages;
 pub(crate) mod plan;
 #[cfg(feature = "bench")]
 pub(crate) mod probe;
+#[cfg(feature = "bench")]
+pub(crate) mod rpmb;
 #[cfg(feature = "schema")]
 pub(crate) mod schema;
 #[cfg(feature = "serve")]

@@ -38,6 +38,8 @@ fn schema(document: DocumentName) -> Value {
         DocumentName::CloneRestore => enveloped::<super::clone::PutDocument>(super::clone::PUT_SCHEMA),
         #[cfg(feature = "clone")]
         DocumentName::Erase => enveloped::<super::erase::EraseDocument>(super::erase::SCHEMA),
+        #[cfg(feature = "bench")]
+        DocumentName::Rpmb => enveloped::<super::rpmb::RpmbDocument>(super::rpmb::SCHEMA),
         DocumentName::Study => enveloped::<study::StudyDocument>(study::SCHEMA),
         #[cfg(feature = "bench")]
         DocumentName::Bench => enveloped::<super::bench::BenchDocument>(super::bench::SCHEMA),

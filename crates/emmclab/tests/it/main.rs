@@ -53,6 +53,8 @@ mod pages;
 #[cfg(feature = "html")]
 mod paper;
 mod printed_commands;
+#[cfg(all(feature = "bench", feature = "sim"))]
+mod rpmb;
 mod safety;
 #[cfg(feature = "serve")]
 mod serve;

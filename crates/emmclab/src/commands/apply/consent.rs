@@ -18,25 +18,52 @@ pub(super) fn ask(plan: &Plan, card: &CardIdentity, args: &ApplyArgs, is_quiet: 
     if !plan.permanent {
         return Ok(Consent::REVERSIBLE);
     }
-    let target = &args.target;
-    let serial = card.serial.as_deref().and_then(|serial| u32::from_str_radix(serial.strip_prefix("0x")?, 16).ok());
-    let Some(serial) = serial else {
-        return Err(format!("{target}: its serial number cannot be read, which a one-time change needs"));
+    let question = SerialQuestion {
+        target: &args.target,
+        card,
+        given: args.permanent.as_deref(),
+        what: "the plan has steps that cannot be reverted",
+        lost: &plan.lost,
+        is_quiet,
     };
-    let given = match &args.permanent {
-        Some(given) => given.clone(),
-        None if std::io::stdin().is_terminal() => typed(serial),
-        None => {
-            let how = format!("--permanent {}", serial_text(serial));
-            // A program that reads JSON has not seen what is lost.
-            let lost = if is_quiet { format!("; lost: {}", plan.lost.join("; ")) } else { String::new() };
-            return Err(format!(
-                "{target}: the plan has steps that cannot be reverted, and there is no terminal to type the card's serial \
-                 number at: use {how}; nothing was sent{lost}"
-            ));
-        }
-    };
-    Consent::permanent(&given, serial).map_err(|error| format!("{target}: {error}; nothing was sent"))
+    question.ask()
+}
+
+/// The question before what cannot be reverted.
+pub(in crate::commands) struct SerialQuestion<'a> {
+    pub(in crate::commands) target: &'a str,
+    pub(in crate::commands) card: &'a CardIdentity,
+    /// What `--permanent` says.
+    pub(in crate::commands) given: Option<&'a str>,
+    pub(in crate::commands) what: &'static str,
+    pub(in crate::commands) lost: &'a [String],
+    /// Print only the error, because a program reads JSON.
+    pub(in crate::commands) is_quiet: bool,
+}
+
+impl SerialQuestion<'_> {
+    /// Errors: why the user did not agree.
+    pub(in crate::commands) fn ask(&self) -> Result<Consent, String> {
+        let Self { target, card, what, .. } = self;
+        let serial = card.serial.as_deref().and_then(|serial| u32::from_str_radix(serial.strip_prefix("0x")?, 16).ok());
+        let Some(serial) = serial else {
+            return Err(format!("{target}: its serial number cannot be read, which a one-time change needs"));
+        };
+        let given = match self.given {
+            Some(given) => given.to_owned(),
+            None if std::io::stdin().is_terminal() => typed(serial),
+            None => {
+                let how = format!("--permanent {}", serial_text(serial));
+                // A program that reads JSON has not seen what is lost.
+                let lost = if self.is_quiet { format!("; lost: {}", self.lost.join("; ")) } else { String::new() };
+                return Err(format!(
+                    "{target}: {what}, and there is no terminal to type the card's serial number at: use {how}; nothing \
+                     was sent{lost}"
+                ));
+            }
+        };
+        Consent::permanent(&given, serial).map_err(|error| format!("{target}: {error}; nothing was sent"))
+    }
 }
 
 fn show(plan: &Plan, card: &CardIdentity, args: &ApplyArgs) {
@@ -68,7 +95,7 @@ fn typed(serial: u32) -> String {
 }
 
 /// Prints a line to standard error.
-fn say(line: &str) {
+pub(in crate::commands) fn say(line: &str) {
     // If standard error is closed, nobody reads it.
     let _ = writeln!(std::io::stderr(), "emmclab: {}", visible(line));
 }

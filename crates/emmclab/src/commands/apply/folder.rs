@@ -56,7 +56,9 @@ impl FolderPort {
     }
 
     /// Calls `act` with the card; what it did is recorded before this returns.
-    fn with<T>(
+    ///
+    /// Errors: those of `act`; the record cannot be written.
+    pub(in crate::commands) fn with<T>(
         &mut self,
         opcode: u8,
         act: impl FnOnce(&mut Card, &mut Instant) -> Result<T, PortError>,

@@ -1,6 +1,6 @@
 //! `apply`: carries a plan out on a card, compares a card with it, or rehearses it.
 
-mod consent;
+pub(super) mod consent;
 mod device;
 #[cfg(feature = "sim")]
 pub(super) mod folder;

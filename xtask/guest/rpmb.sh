@@ -1,0 +1,83 @@
+# emmclab rpmb on a card of a real kernel, beside mmc-utils: each reads what the other wrote; refusals; a power cycle.
+# trial: --profile small.toml --controller cqe --no-delay --in-turn
+# trial: --profile small.toml --controller hs200 --no-delay --in-turn
+. /guest/library.sh
+wait_card
+card=/dev/mmcblk0
+rpmb=${card}rpmb
+serial=$(cat /sys/block/mmcblk0/device/serial)
+umask 077
+printf AAAABBBBCCCCDDDDEEEEFFFFGGGGHHHH >/tmp/key
+printf AAAABBBBCCCCDDDDEEEEFFFFGGGGHHHX >/tmp/other
+head -c 2560 /dev/urandom >/tmp/blocks
+head -c 256 /dev/urandom >/tmp/one
+
+# Runs it; its exit code is the first argument, or the script ends. What it said is in /tmp/said.
+emmclab() {
+    wanted=$1
+    shift
+    /guest/emmclab "$@" >/tmp/said 2>/tmp/complained </dev/null
+    status=$?
+    [ $status = "$wanted" ] || { cat /tmp/said /tmp/complained; fail "emmclab $*: exit code $status, expected $wanted"; }
+    echo "ok: emmclab $*: exit code $status"
+}
+
+says() {
+    grep -q -F -- "$1" /tmp/said || { cat /tmp/said; fail "emmclab does not say \"$1\""; }
+}
+
+complains() {
+    grep -q -F -- "$1" /tmp/complained || { cat /tmp/said /tmp/complained; fail "emmclab does not complain of \"$1\""; }
+}
+
+# The key, once.
+emmclab 0 rpmb counter $card
+says 'No key is programmed'
+emmclab 4 rpmb key $rpmb --key /tmp/key
+complains "--permanent $serial"
+emmclab 4 rpmb key $rpmb --key /tmp/key --permanent 0x1
+emmclab 4 rpmb key ${card}boot0 --key /tmp/key --permanent "$serial"
+emmclab 0 rpmb key $rpmb --key /tmp/key --permanent "$serial"
+emmclab 4 rpmb key $rpmb --key /tmp/other --permanent "$serial"
+complains 'a key is programmed already'
+emmclab 0 rpmb counter $rpmb
+says 'Not authenticated'
+emmclab 0 rpmb counter $rpmb --key /tmp/key
+says 'Authenticated'
+emmclab 1 rpmb counter $rpmb --key /tmp/other
+
+# Writes need the name, and the right key.
+emmclab 4 rpmb write $rpmb 3 /tmp/blocks --key /tmp/key
+emmclab 4 rpmb write $rpmb 3 /tmp/blocks --key /tmp/key --destroy
+complains '--yes-i-mean mmcblk0'
+emmclab 4 rpmb write $rpmb 3 /tmp/blocks --key /tmp/key --destroy --yes-i-mean mmcblk1
+emmclab 4 rpmb write $rpmb 3 /tmp/blocks --key /tmp/other --destroy --yes-i-mean mmcblk0
+emmclab 4 rpmb write $rpmb 510 /tmp/blocks --key /tmp/key --destroy --yes-i-mean mmcblk0
+expect 'the counter' "$(mmc rpmb read-counter $rpmb | sed 's/.*: *//')" 0x00000000
+emmclab 0 rpmb write $rpmb 3 /tmp/blocks --key /tmp/key --destroy --yes-i-mean mmcblk0
+says '10 of 10 blocks'
+expect 'the counter' "$(mmc rpmb read-counter $rpmb | sed 's/.*: *//')" 0x00000006
+
+# Each reads what the other wrote.
+mmc rpmb read-block $rpmb 3 10 /tmp/found /tmp/key || fail 'mmc rpmb read-block'
+cmp /tmp/blocks /tmp/found || fail 'mmc reads something else'
+mmc rpmb write-block $rpmb 40 /tmp/one /tmp/key || fail 'mmc rpmb write-block'
+emmclab 0 rpmb read $rpmb 40 1 -o /tmp/back --key /tmp/key
+says 'Authenticated'
+cmp /tmp/one /tmp/back || fail 'emmclab reads something else'
+emmclab 1 rpmb read $rpmb 40 1 -o /tmp/forged --key /tmp/other
+[ ! -e /tmp/forged ] || fail 'what is not authentic was saved'
+emmclab 0 rpmb read $rpmb 0 512 -o /tmp/all --key /tmp/key
+
+# The rest of the card may be in use, and is untouched by it.
+mkfs.ext4 -q -F $card 4096 || fail mkfs.ext4
+mount -t ext4 $card /mnt || fail mount
+emmclab 0 rpmb write $card 3 /tmp/one --key /tmp/key --destroy --yes-i-mean mmcblk0
+umount /mnt || fail umount
+
+power_cycle
+emmclab 0 rpmb counter $rpmb --key /tmp/key
+says 'Write counter: 8'
+emmclab 0 rpmb read $rpmb 3 1 -o /tmp/again --key /tmp/key
+cmp /tmp/one /tmp/again || fail 'the block holds something else after a power cycle'
+emmclab 4 rpmb key $rpmb --key /tmp/other --permanent "$serial"
