@@ -2,6 +2,9 @@
 //!
 //! The parts are separate, so that a caller can record what the card did after each.
 
+#[cfg(test)]
+mod tests;
+
 use emmc_card::card::{Card, DataStatus};
 use emmc_port::PortError;
 use emmc_port::rpmb::{RpmbCommand, RpmbPort};
