@@ -13,7 +13,7 @@ mod target;
 mod write;
 
 use emmc_analysis::plan::CardIdentity;
-use emmc_port::rpmb::{RpmbError, RpmbKey};
+use emmc_port::rpmb::{RpmbError, RpmbKey, RpmbPort};
 use emmc_regs::rpmb::{DATA_BYTES, RpmbResult};
 use serde::Serialize;
 
@@ -144,8 +144,8 @@ enum State {
 }
 
 /// Reads the write counter, which every card answers.
-fn state(target: &mut Target, key: Option<&RpmbKey>) -> anyhow::Result<Result<State, RpmbError>> {
-    Ok(match emmc_port::rpmb::counter(target, key, nonce()?) {
+fn state(port: &mut dyn RpmbPort, key: Option<&RpmbKey>) -> anyhow::Result<Result<State, RpmbError>> {
+    Ok(match emmc_port::rpmb::counter(port, key, nonce()?) {
         Ok(counter) => Ok(State::Counter(counter)),
         Err(RpmbError::Result(result)) if result.code() == RpmbResult::NO_KEY => Ok(State::NoKey),
         Err(error) => Err(error),

@@ -1,5 +1,8 @@
 //! `rpmb write`: blocks of a file, each write under the counter that the one before left.
 
+#[cfg(all(test, feature = "sim"))]
+mod tests;
+
 use std::fmt::Write as _;
 use std::path::Path;
 use std::sync::Arc;
@@ -7,7 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use emmc_linux::hold::{self, Point};
 use emmc_port::Consent;
-use emmc_port::rpmb::{self, RpmbError, RpmbKey};
+use emmc_port::rpmb::{self, RpmbError, RpmbKey, RpmbPort, RpmbShape};
 use emmc_regs::rpmb::{BLOCKS_MAX, DATA_BYTES};
 use emmc_report::visible;
 
@@ -55,9 +58,13 @@ pub(super) fn write(args: &RpmbWriteArgs, is_quiet: bool) -> anyhow::Result<Rpmb
         (document.has_key, document.authenticated) = (Some(true), Some(true));
         let stop = Arc::new(AtomicBool::new(false));
         stop_by_signal(&stop)?;
-        let mut job = Job { key: &key, data: &data, args, consent, counter, at: args.from };
+        let (address, shape) = (args.address, target.shape);
+        let mut job = Job { key: &key, data: &data, address, shape, consent, counter, at: args.from };
         job.run(target, &stop, &mut document)?;
-        (document.written_blocks, document.counter) = (Some(job.at), Some(job.counter));
+        document.written_blocks = Some(job.at);
+        // A card that refuses a counter has another one.
+        let is_known = document.ended != "refused" && document.unsure_blocks.is_none();
+        document.counter = is_known.then_some(job.counter);
         document.next = next(&document, args);
         Ok(document)
     })
@@ -102,7 +109,9 @@ fn ask(
 struct Job<'a> {
     key: &'a RpmbKey,
     data: &'a [u8],
-    args: &'a RpmbWriteArgs,
+    /// The block of the RPMB where the first block of the file goes.
+    address: u32,
+    shape: RpmbShape,
     consent: Consent,
     counter: u32,
     /// Every block of the file before this one is written, from `--from` on.
@@ -111,7 +120,7 @@ struct Job<'a> {
 
 impl Job<'_> {
     /// Writes until the end, a signal or the first error.
-    fn run(&mut self, target: &mut Target, stop: &AtomicBool, document: &mut RpmbDocument) -> anyhow::Result<()> {
+    fn run(&mut self, port: &mut dyn RpmbPort, stop: &AtomicBool, document: &mut RpmbDocument) -> anyhow::Result<()> {
         let count = (self.data.len() / DATA_BYTES) as u32;
         let mut bar = Bar::new();
         while self.at < count {
@@ -121,16 +130,16 @@ impl Job<'_> {
                 break;
             }
             bar.show(Some(f64::from(self.at) / f64::from(count)), "write");
-            let address = self.args.address + self.at;
-            let blocks = target.shape.chunk(address, count - self.at);
+            let address = self.address + self.at;
+            let blocks = self.shape.chunk(address, count - self.at);
             let [from, to] = [self.at, self.at + blocks].map(|block| block as usize * DATA_BYTES);
             let part = (address as u16, &self.data[from..to]);
-            match rpmb::write(target, self.key, self.counter, part, self.consent) {
+            match rpmb::write(port, self.key, self.counter, part, self.consent) {
                 Ok(counter) => (self.counter, self.at) = (counter, self.at + blocks),
                 Err(error) => {
                     document.failed(&error);
                     if error.is_unknown() {
-                        self.find_out(target, [address, address + blocks], document)?;
+                        self.find_out(port, [address, address + blocks], document)?;
                     }
                     break;
                 }
@@ -141,8 +150,13 @@ impl Job<'_> {
     }
 
     /// After a write without a believable result: the counter, if the card still answers, shows whether it was done.
-    fn find_out(&mut self, target: &mut Target, range: [u32; 2], document: &mut RpmbDocument) -> anyhow::Result<()> {
-        match state(target, Some(self.key))? {
+    fn find_out(
+        &mut self,
+        port: &mut dyn RpmbPort,
+        range: [u32; 2],
+        document: &mut RpmbDocument,
+    ) -> anyhow::Result<()> {
+        match state(port, Some(self.key))? {
             Ok(State::Counter(counter)) if counter == self.counter => {}
             Ok(State::Counter(counter)) if counter == self.counter.wrapping_add(1) => {
                 (self.counter, self.at) = (counter, self.at + range[1] - range[0]);
