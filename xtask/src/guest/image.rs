@@ -90,11 +90,12 @@ const MODULES: [&str; 11] = [
     "f2fs",
 ];
 
-/// Programs and modules of scripts that contain [`MAPPER`]: in an archive of their own, because each boot unpacks the
-/// whole first file system.
-pub(crate) const MAPPER: &str = "cryptsetup";
+/// Programs and modules of scripts that contain one of [`MAPPER`]: in an archive of their own, because each boot
+/// unpacks the whole first file system.
+pub(crate) const MAPPER: [&str; 2] = ["cryptsetup ", "lvm "];
 const MAPPER_PROGRAMS: [&str; 3] = ["usr/sbin/cryptsetup", "usr/sbin/dmsetup", "usr/sbin/lvm"];
-const MAPPER_MODULES: [&str; 6] = ["dm-mod", "dm-crypt", "algif_skcipher", "xts", "aesni-intel", "sha256-ssse3"];
+const MAPPER_MODULES: [&str; 8] =
+    ["dm-mod", "dm-crypt", "algif_skcipher", "xts", "aesni-intel", "sha256-ssse3", "md-mod", "raid1"];
 
 /// What must change when this builder changes.
 pub(crate) const RECIPE: &str = concat!(include_str!("image.rs"), include_str!("cpio.rs"));

@@ -285,7 +285,7 @@ fn with_script(setup: &Setup, to: &Path) -> anyhow::Result<()> {
         archive.file(&format!("guest/{name}"), true, &program);
     }
     append(&setup.rig.initramfs, archive, to)?;
-    if setup.script.contains(MAPPER) {
+    if MAPPER.iter().any(|program| setup.script.contains(program)) {
         let mapper = fs::read(&setup.rig.mapper).with_context(|| setup.rig.mapper.display().to_string())?;
         File::options().append(true).open(to)?.write_all(&mapper)?;
     }

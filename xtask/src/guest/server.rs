@@ -57,17 +57,20 @@ pub(crate) enum Pace {
     NoDelay,
 }
 
-/// The card's device for QEMU: the one named by `EMMCLAB_QEMU`, or a new release build; the path of the plugin.
+/// How what serves a card is built.
+const BUILD: [&str; 5] = ["build", "--quiet", "--profile", "trial", "--locked"];
+
+/// The card's device for QEMU: the one named by `EMMCLAB_QEMU`, or a new optimised build; the path of the plugin.
 pub(crate) fn build_plugin() -> anyhow::Result<PathBuf> {
     if let Some(plugin) = std::env::var_os("EMMCLAB_QEMU") {
         return Ok(plugin.into());
     }
     let workspace = metadata::workspace()?;
     let mut cargo = Command::new("cargo");
-    cargo.args(["build", "--quiet", "--release", "--locked", "--package", "emmc-qemu"]).current_dir(workspace.root);
+    cargo.args(BUILD).args(["--package", "emmc-qemu"]).current_dir(workspace.root);
     let status = cargo.status().context("cannot run cargo")?;
     ensure!(status.success(), "cargo build: {status}");
-    Ok(workspace.target.join("release/libemmc_qemu.so"))
+    Ok(workspace.target.join("trial/libemmc_qemu.so"))
 }
 
 /// The program under test.
@@ -76,17 +79,17 @@ pub(crate) struct Emmclab {
 }
 
 impl Emmclab {
-    /// The one named by `EMMCLAB`, or a new release build of this workspace.
+    /// The one named by `EMMCLAB`, or a new optimised build of this workspace.
     pub(crate) fn build() -> anyhow::Result<Self> {
         if let Some(program) = std::env::var_os("EMMCLAB") {
             return Ok(Self { program: program.into() });
         }
         let workspace = metadata::workspace()?;
         let mut cargo = Command::new("cargo");
-        cargo.args(["build", "--quiet", "--release", "--locked", "--package", "emmclab"]).current_dir(workspace.root);
+        cargo.args(BUILD).args(["--package", "emmclab"]).current_dir(workspace.root);
         let status = cargo.status().context("cannot run cargo")?;
         ensure!(status.success(), "cargo build: {status}");
-        Ok(Self { program: workspace.target.join("release/emmclab") })
+        Ok(Self { program: workspace.target.join("trial/emmclab") })
     }
 
     /// Runs it to its end.
