@@ -1,6 +1,6 @@
 # The requests of the kernel's ext4, which the model (emmc-workload/src/fs) makes as well: of each sync one write of the
 # data, one of the journal's blocks, a flush and a commit block; small files next to each other, whatever their folder.
-# trial: --profile generic-8g --controller cqe --no-delay --memory 512
+# trial: --profile generic-8g --controller cqe --no-delay --memory 512 --in-turn
 . /guest/library.sh
 wait_card
 card=/dev/mmcblk0

@@ -1,6 +1,6 @@
 # emmclab creates, mounts and measures ext4 and f2fs on a card of a real kernel: with the given options, only on the
 # given range, and without leftovers, also after kill -9.
-# trial: --profile generic-8g --controller cqe --no-delay --memory 512
+# trial: --profile generic-8g --controller cqe --no-delay --memory 512 --in-turn
 . /guest/library.sh
 wait_card
 card=/dev/mmcblk0

@@ -1,6 +1,6 @@
 # fio, flashbench and iozone run unchanged, to the end, and fio verifies its writes.
-# trial: --profile small.toml --controller cqe
-# trial: --profile small.toml --controller hs200
+# trial: --profile small.toml --controller cqe --in-turn
+# trial: --profile small.toml --controller hs200 --in-turn
 . /guest/library.sh
 wait_card
 card=/dev/mmcblk0

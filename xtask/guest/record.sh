@@ -1,7 +1,7 @@
 # A recording by `emmclab trace record --full` has every request, and the spans that the card itself logged. The host
 # compares each request when the machine is off (xtask/src/guest/spans.rs).
-# trial: --profile small.toml --controller cqe --clock virtual
-# trial: --profile small.toml --controller no-cqe --clock virtual
+# trial: --profile small.toml --controller cqe --clock virtual --in-turn
+# trial: --profile small.toml --controller no-cqe --clock virtual --in-turn
 . /guest/library.sh
 wait_card
 card=/dev/mmcblk0

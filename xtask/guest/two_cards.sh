@@ -1,6 +1,6 @@
 # Two cards on one clock, each behind a controller of its own: both are found and used at the same time, neither slows the
 # other, and each holds its own data.
-# trial: --profile small.toml --second generic-32g --controller cqe --clock virtual --twice
+# trial: --profile small.toml --second generic-32g --controller cqe --clock virtual --twice --in-turn
 . /guest/library.sh
 wait_card
 tries=0
