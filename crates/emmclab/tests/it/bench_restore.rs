@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
 use crate::support::hold::{Hold, with_default_signals};
-use crate::support::loops::{Loop, succeeds};
+use crate::support::loops::{Loop, Mounted, succeeds};
 use crate::support::served::{ServedCard, small_card};
 use crate::support::{Run, command, emmclab, names_in, save, scratch, skip};
 
@@ -88,25 +88,20 @@ fn content_is_restored_after_a_power_cut_of_the_disk_that_has_it() {
     let Some(disk) = ServedCard::start(&small_card(&folder, "disk", 64, &[]), &["--loop"]) else { return };
     let device = disk.device.as_deref().expect("a loop device");
     let point = folder.join("point");
-    std::fs::create_dir(&point).unwrap();
-    let point = point.to_str().unwrap();
-    if !succeeds("mkfs.ext4", &["-q", "-F", device]) || !succeeds("mount", &["-t", "ext4", device, point]) {
-        return skip("no ext4 here");
-    }
+    let Some(mut mounted) = Mounted::new(device, &point, &[]) else { return };
     for hold in ["saved", "worked"] {
-        let (file, kept) = (save(&folder, hold, content()), Path::new(point).join(hold));
+        let (file, kept) = (save(&folder, hold, content()), point.join(hold));
         // What is not synced is not on the disk after the cut.
-        let unsynced = save(Path::new(point), &format!("unsynced-{hold}"), content());
+        let unsynced = save(&point, &format!("unsynced-{hold}"), content());
         killed(&file, &kept, hold);
         disk.ctl(&["cut"]);
-        assert!(succeeds("umount", &[point]), "the filesystem of {hold}");
+        drop(mounted);
         disk.ctl(&["on"]);
-        assert!(succeeds("mount", &["-t", "ext4", device, point]), "the filesystem of {hold} after the cut");
+        mounted = Mounted::again(device, &point).expect("it was mounted before");
         assert_ne!(std::fs::read(unsynced).unwrap_or_default(), content(), "nothing was cut");
         restore(&file, &kept, &["--destroy"]).exits(0);
         assert!(std::fs::read(&file).unwrap() == content(), "{hold}");
     }
-    assert!(succeeds("umount", &[point]));
 }
 
 #[test]
