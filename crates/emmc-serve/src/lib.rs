@@ -6,6 +6,7 @@
 //! Absent on purpose: any knowledge of flash or of the standard; that is in `emmc_card`.
 
 pub mod block;
+mod child;
 pub mod clock;
 pub mod control;
 mod cqhci;

@@ -5,12 +5,17 @@
 
 #![expect(unsafe_code, reason = "loop devices are attached with ioctls, which no maintained crate wraps")]
 
+use std::ffi::{CStr, CString};
 use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 
-use libc::{Ioctl, c_ulong};
+use libc::Ioctl;
+use rustix::fs::{Mode, OFlags};
+use rustix::io::Errno;
+
+use crate::child;
 
 // Source: linux/loop.h.
 const CLR_FD: Ioctl = 0x4c01;
@@ -33,6 +38,8 @@ const NAME_BYTES: usize = 64;
 const ATTEMPTS: u32 = 16;
 
 /// An attached device. It stays attached until [`Self::detach`].
+///
+/// The file may be one that this process serves: what can wait for it is done by a child (`crate::child`).
 #[derive(Debug)]
 pub struct LoopDevice {
     path: PathBuf,
@@ -44,25 +51,20 @@ impl LoopDevice {
     ///
     /// Errors: no such file, no loop devices, no permission.
     pub fn attach(file: &Path, read_only: bool) -> io::Result<Self> {
-        let open = |path: &Path| OpenOptions::new().read(true).write(!read_only).open(path);
-        let backing = open(file)?;
         let control = OpenOptions::new().read(true).write(true).open("/dev/loop-control")?;
-        let mut config = config(&backing, file, read_only);
+        let backing = c_path(file)?;
         let mut last = io::Error::from(io::ErrorKind::NotFound);
         for _ in 0..ATTEMPTS {
-            let number = ioctl(&control, GET_FREE, 0)?;
-            let path = PathBuf::from(format!("/dev/loop{number}"));
-            let device = open(&path)?;
-            // SAFETY: the kernel reads as many bytes as `struct loop_config` has, which is the size of this array; it
-            // lives until the call returns. The kernel keeps only its own reference to the descriptor.
-            let result = unsafe { libc::ioctl(device.as_raw_fd(), CONFIGURE, config.as_mut_ptr()) };
-            if result == 0 {
-                return Ok(Self { path, file: file.to_owned() });
-            }
-            last = io::Error::last_os_error();
-            // Another process took it between the two calls: try the next one.
-            if last.raw_os_error() != Some(libc::EBUSY) {
-                break;
+            let path = PathBuf::from(format!("/dev/loop{}", free_number(&control)?));
+            let (device, mut config) = (c_path(&path)?, config(file, read_only));
+            // SAFETY: system calls only.
+            let attached =
+                unsafe { child::system_calls(None, || configure(&device, &backing, &mut config, read_only)) };
+            match attached {
+                Ok(()) => return Ok(Self { path, file: file.to_owned() }),
+                // Another process took it between the two calls: try the next one.
+                Err(error) if error.raw_os_error() == Some(libc::EBUSY) => last = error,
+                Err(error) => return Err(error),
             }
         }
         Err(last)
@@ -81,9 +83,7 @@ impl LoopDevice {
         if !self.is_attached() {
             return Ok(true);
         }
-        let synced = File::open(&self.path).and_then(|device| device.sync_all());
-        detach(&self.path)?;
-        synced?;
+        clear(&self.path, true)?;
         Ok(!self.is_attached())
     }
 
@@ -100,18 +100,59 @@ pub fn detach_all_below(folder: &Path) -> io::Result<()> {
     for entry in std::fs::read_dir("/sys/block")?.flatten() {
         let device = Path::new("/dev").join(entry.file_name());
         if backing_file(&device).is_some_and(|file| file.starts_with(folder)) {
-            detach(&device)?;
+            clear(&device, false)?;
         }
     }
     Ok(())
 }
 
-fn detach(path: &Path) -> io::Result<()> {
-    match ioctl(&File::open(path)?, CLR_FD, 0) {
-        // It was not attached.
-        Err(error) if error.raw_os_error() == Some(libc::ENXIO) => Ok(()),
-        result => result.map(drop),
+/// Detaches a device. With `sync`, first writes back what the kernel caches for it; if that fails, detaches it all the
+/// same and returns the error.
+fn clear(path: &Path, sync: bool) -> io::Result<()> {
+    let path = c_path(path)?;
+    let work = || {
+        let device = rustix::fs::open(&*path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?;
+        let synced = if sync { rustix::fs::fsync(&device) } else { Ok(()) };
+        // SAFETY: this request takes nothing.
+        match unsafe { libc::ioctl(device.as_raw_fd(), CLR_FD, 0) } {
+            0 => synced,
+            _ => match errno() {
+                // It was not attached.
+                Errno::NXIO => synced,
+                error => Err(error),
+            },
+        }
+    };
+    // SAFETY: system calls only.
+    unsafe { child::system_calls(None, work) }
+}
+
+/// Attaches a device to a file. Makes system calls only.
+fn configure(
+    device: &CStr,
+    backing: &CStr,
+    config: &mut [u8; CONFIG_BYTES],
+    read_only: bool,
+) -> rustix::io::Result<()> {
+    let access = if read_only { OFlags::RDONLY } else { OFlags::RDWR };
+    let open = |path| rustix::fs::open(path, access | OFlags::CLOEXEC, Mode::empty());
+    let (backing, device) = (open(backing)?, open(device)?);
+    config[..4].copy_from_slice(&backing.as_raw_fd().to_ne_bytes());
+    // SAFETY: the kernel reads as many bytes as `struct loop_config` has, which is the size of this array; it lives
+    // until the call returns. The kernel keeps only its own reference to the descriptor.
+    match unsafe { libc::ioctl(device.as_raw_fd(), CONFIGURE, config.as_mut_ptr()) } {
+        0 => Ok(()),
+        _ => Err(errno()),
     }
+}
+
+/// The error of the last call to libc. Never of an unknown kind: libc has set it.
+fn errno() -> Errno {
+    Errno::from_io_error(&io::Error::last_os_error()).unwrap_or(Errno::IO)
+}
+
+fn c_path(path: &Path) -> io::Result<CString> {
+    Ok(CString::new(path.as_os_str().as_encoded_bytes())?)
 }
 
 /// What the kernel says a device is attached to.
@@ -121,9 +162,9 @@ fn backing_file(device: &Path) -> Option<PathBuf> {
     Some(file.trim_end_matches('\n').into())
 }
 
-fn config(backing: &File, file: &Path, read_only: bool) -> [u8; CONFIG_BYTES] {
+/// What `LOOP_CONFIGURE` takes; the descriptor is filled in by [`configure`].
+fn config(file: &Path, read_only: bool) -> [u8; CONFIG_BYTES] {
     let mut config = [0; CONFIG_BYTES];
-    config[..4].copy_from_slice(&backing.as_raw_fd().to_ne_bytes());
     config[4..8].copy_from_slice(&512u32.to_ne_bytes());
     let flags = DIRECT_IO | PARTSCAN | if read_only { READ_ONLY } else { 0 };
     config[FLAGS_AT..FLAGS_AT + 4].copy_from_slice(&flags.to_ne_bytes());
@@ -134,8 +175,8 @@ fn config(backing: &File, file: &Path, read_only: bool) -> [u8; CONFIG_BYTES] {
     config
 }
 
-fn ioctl(file: &File, request: Ioctl, argument: c_ulong) -> io::Result<i32> {
-    // SAFETY: these requests take a number or nothing; the kernel touches no memory of this process.
-    let result = unsafe { libc::ioctl(file.as_raw_fd(), request, argument) };
-    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(result) }
+fn free_number(control: &File) -> io::Result<i32> {
+    // SAFETY: this request takes nothing.
+    let number = unsafe { libc::ioctl(control.as_raw_fd(), GET_FREE, 0) };
+    if number < 0 { Err(io::Error::last_os_error()) } else { Ok(number) }
 }

@@ -17,6 +17,7 @@ const UNSAFE_FILES: [&str; 14] = [
     "crates/emmc-qemu/src/host.rs",
     "crates/emmc-qemu/src/lib.rs",
     "crates/emmc-qemu/src/qemu.rs",
+    "crates/emmc-serve/src/child.rs",
     "crates/emmc-serve/src/guest_memory.rs",
     "crates/emmc-serve/src/loop_device.rs",
     "crates/emmc-serve/src/store/data.rs",

@@ -10,10 +10,9 @@ mod reply_timer;
 mod volume;
 
 use std::io;
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use emmc_units::mount_name;
 use fuser::{BackgroundSession, Config, MountOption};
@@ -23,10 +22,14 @@ use self::files::Files;
 use self::reply_timer::ReplyTimer;
 use self::volume::Volume;
 use crate::block::{Block, Export};
+use crate::child;
 use crate::loop_device::{self, LoopDevice};
 
 /// The card's lock admits one request at a time; the second thread reads the next request meanwhile.
 const THREADS: usize = 2;
+
+/// A server that takes longer to reply is not waited for.
+const REPLY_LIMIT: Duration = Duration::from_secs(5);
 
 /// Why the areas cannot be mounted or attached, or the mount cannot end.
 #[derive(Debug, thiserror::Error)]
@@ -61,7 +64,7 @@ pub struct Mounted {
     loops: Vec<LoopDevice>,
     session: Option<BackgroundSession>,
     /// The device number of our mount: only this one is ours to unmount.
-    device: u64,
+    device: Option<Device>,
     /// Lives longer than the session, which replies through it.
     _timer: Arc<ReplyTimer>,
 }
@@ -90,7 +93,8 @@ pub fn mount(block: Arc<dyn Block>, folder: &Path) -> Result<Mounted, FuseError>
     ];
     config.n_threads = Some(THREADS);
     let session = fuser::spawn_mount(files, &folder, &config).map_err(failed)?;
-    let device = std::fs::metadata(&folder).map_err(failed)?.dev();
+    // Not `stat`: it would wait for this process (`crate::child`).
+    let device = mount_at(&folder).map_err(failed)?.map(|mount| mount.device);
     Ok(Mounted { folder, exports, loops: Vec::new(), session: Some(session), device, _timer: timer })
 }
 
@@ -138,7 +142,8 @@ impl Mounted {
         }
         let failed = |source| FuseError::Unmount { folder: self.folder.clone(), source };
         // Somebody else may have unmounted it, and mounted something else there.
-        if std::fs::metadata(&self.folder).is_ok_and(|folder| folder.dev() == self.device) {
+        let uppermost = mount_at(&self.folder).ok().flatten().map(|mount| mount.device);
+        if uppermost.is_some() && uppermost == self.device {
             unmount(&self.folder, UnmountFlags::empty()).map_err(failed)?;
         }
         if let Some(session) = self.session.take() {
@@ -183,40 +188,74 @@ fn fusermount(folder: &Path) -> io::Result<()> {
 
 /// A killed server leaves a mount without replies, and loop devices on files that no longer exist.
 fn clear_left_over(folder: &Path) -> io::Result<()> {
-    // Not `stat`: the kernel may have cached its result.
-    let is_dead = rustix::fs::statvfs(folder).is_err_and(|error| error == rustix::io::Errno::NOTCONN);
-    if !is_dead {
+    let Some((folder, mount)) = left_over(folder)? else { return Ok(()) };
+    if !mount.is_fuse || !is_dead(&folder)? {
         return Ok(());
     }
-    // The kernel names backing files by their whole path; the dead folder itself cannot be resolved.
-    let folder = std::path::absolute(folder)?;
-    let folder = match (folder.parent(), folder.file_name()) {
-        (Some(parent), Some(name)) => parent.canonicalize()?.join(name),
-        _ => folder,
-    };
-    if !is_ours(&folder)? {
+    if !mount.is_ours {
         return Err(io::Error::other("a dead mount of another program is there; unmount it first"));
     }
     loop_device::detach_all_below(&folder)?;
     unmount(&folder, UnmountFlags::DETACH)
 }
 
-/// Whether what is mounted there is a mount of this program, dead or alive.
-fn is_ours(folder: &Path) -> io::Result<bool> {
-    let mounts = std::fs::read("/proc/self/mountinfo")?;
-    Ok(is_ours_in(&mounts, folder))
+/// The mount at a folder, by the path that the kernel has for it.
+fn left_over(folder: &Path) -> io::Result<Option<(PathBuf, MountAt)>> {
+    // A dead folder itself may not be resolved.
+    let folder = std::path::absolute(folder)?;
+    let beside = match (folder.parent(), folder.file_name()) {
+        (Some(parent), Some(name)) => parent.canonicalize()?.join(name),
+        _ => folder,
+    };
+    if let Some(mount) = mount_at(&beside)? {
+        return Ok(Some((beside, mount)));
+    }
+    // Nothing is mounted there, but it may be a link to where something is.
+    let Ok(linked) = beside.canonicalize() else { return Ok(None) };
+    Ok(mount_at(&linked)?.map(|mount| (linked, mount)))
 }
 
-fn is_ours_in(mounts: &[u8], folder: &Path) -> bool {
+/// Whether the server of the FUSE mount at a folder has ended.
+///
+/// Errors: the server is there and does not reply.
+fn is_dead(folder: &Path) -> io::Result<bool> {
+    match child::statvfs(folder, REPLY_LIMIT) {
+        Err(error) if error.kind() == io::ErrorKind::TimedOut => Err(io::Error::other(format!(
+            "the server that is mounted there does not reply; end it, or `umount --force {}`",
+            folder.display()
+        ))),
+        result => Ok(result.is_err_and(|error| error.kind() == io::ErrorKind::NotConnected)),
+    }
+}
+
+/// A device number as the kernel prints it: `MAJOR:MINOR`.
+type Device = Vec<u8>;
+
+/// The uppermost mount at a folder.
+#[derive(Debug)]
+struct MountAt {
+    device: Device,
+    is_fuse: bool,
+    /// Of this program, dead or alive.
+    is_ours: bool,
+}
+
+fn mount_at(folder: &Path) -> io::Result<Option<MountAt>> {
+    Ok(mount_at_in(&std::fs::read("/proc/self/mountinfo")?, folder))
+}
+
+fn mount_at_in(mounts: &[u8], folder: &Path) -> Option<MountAt> {
     let of_line = |line: &[u8]| {
         let mut fields = line.split(|byte| *byte == b' ');
-        let at = mount_name(fields.nth(4)?);
+        let device = fields.nth(2)?.to_vec();
+        let at = mount_name(fields.nth(1)?);
         let mut source = fields.skip_while(|field| *field != b"-").skip(1);
-        let is_ours = source.next()?.starts_with(b"fuse") && source.next()? == b"emmclab";
-        (at == folder.as_os_str().as_encoded_bytes()).then_some(is_ours)
+        let is_fuse = source.next()?.starts_with(b"fuse");
+        let is_ours = is_fuse && source.next()? == b"emmclab";
+        (at == folder.as_os_str().as_encoded_bytes()).then_some(MountAt { device, is_fuse, is_ours })
     };
     // The last one covers those before.
-    mounts.rsplit(|byte| *byte == b'\n').find_map(of_line).unwrap_or(false)
+    mounts.rsplit(|byte| *byte == b'\n').find_map(of_line)
 }
 
 #[cfg(test)]
@@ -227,9 +266,14 @@ mod tests {
     fn only_the_last_mount_at_a_folder_decides() {
         let mounts = b"36 1 0:30 / /mnt/a\\040b rw,nosuid shared:7 - fuse.emmclab emmclab rw\n\
                        37 1 0:31 / /mnt/c rw - fuse emmclab rw\n\
-                       38 1 0:32 / /mnt/c rw - fuse.sshfs x: rw\n";
-        let ours = |folder: &str| is_ours_in(mounts, Path::new(folder));
-        assert!(ours("/mnt/a b"));
-        assert!(!ours("/mnt/c") && !ours("/mnt") && !ours("/mnt/a"));
+                       38 1 0:32 / /mnt/c rw - fuse.sshfs x: rw\n\
+                       39 1 0:33 / /mnt/d rw - tmpfs emmclab rw\n";
+        let at = |folder: &str| mount_at_in(mounts, Path::new(folder));
+        let ours = at("/mnt/a b").unwrap();
+        assert!(ours.is_ours && ours.is_fuse && ours.device == b"0:30");
+        let covered = at("/mnt/c").unwrap();
+        assert!(!covered.is_ours && covered.is_fuse && covered.device == b"0:32");
+        assert!(!at("/mnt/d").unwrap().is_fuse);
+        assert!(at("/mnt").is_none() && at("/mnt/a").is_none());
     }
 }

@@ -2,7 +2,7 @@
 
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 
 use emmc_card::device::Area;
 use emmc_serve::fuse;
@@ -142,29 +142,54 @@ fn child_that_is_killed() {
     let _ = std::io::stdin().lines().next();
 }
 
-#[test]
-fn leftovers_of_a_killed_server_are_removed() {
+/// A process that serves a folder, and its loop device; `None`, with a message, if that is impossible.
+fn server(folder: &Path) -> Option<(Child, PathBuf)> {
     if !is_root() || !Path::new("/dev/loop-control").exists() || !Path::new("/dev/fuse").exists() {
         eprintln!("SKIPPED: needs root, FUSE and loop devices");
-        return;
+        return None;
     }
-    let mut folder = Folder::empty("killed");
     let mut child = Command::new(std::env::current_exe().unwrap())
         .args(["--ignored", "--exact", "--nocapture", "fuse::loops::child_that_is_killed"])
-        .env("EMMCLAB_TEST_FOLDER", &folder.path)
+        .env("EMMCLAB_TEST_FOLDER", folder)
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .spawn()
         .unwrap();
     let lines = BufReader::new(child.stdout.take().unwrap()).lines().map_while(Result::ok);
     let device = lines.filter_map(|line| line.split_once("attached ").map(|(_, path)| PathBuf::from(path))).next();
-    let device = device.expect("the child tells its device");
+    Some((child, device.expect("the child names its device")))
+}
+
+#[test]
+fn leftovers_of_a_killed_server_are_removed() {
+    let mut folder = Folder::empty("killed");
+    let Some((mut child, device)) = server(&folder.path) else { return };
     child.kill().unwrap();
     child.wait().unwrap();
     assert_eq!(rustix::fs::statvfs(&folder.path).err(), Some(rustix::io::Errno::NOTCONN));
-    folder.mounted = Some(fuse::mount(Memory::new(2 << 20).shared(), &folder.path).unwrap());
+    let link = folder.path.with_extension("link");
+    std::os::unix::fs::symlink(&folder.path, &link).unwrap();
+    folder.mounted = Some(fuse::mount(Memory::new(2 << 20).shared(), &link).unwrap());
+    std::fs::remove_file(&link).unwrap();
     assert_eq!(folder.path.join("user").metadata().unwrap().len(), 2 << 20);
+    let mounts = std::fs::read_to_string("/proc/self/mountinfo").unwrap();
+    let at = format!(" {} ", folder.path.display());
+    assert_eq!(mounts.matches(&at).count(), 1, "the dead mount is gone, not covered");
     let again = folder.mounted().attach("user").unwrap();
     assert_eq!(setting(&again, "size"), "4096");
     assert_ne!(setting(&device, "size"), "2048", "the killed server's device is detached");
+}
+
+#[test]
+fn a_server_that_is_stopped_is_named_and_not_waited_for() {
+    let mut folder = Folder::empty("stopped");
+    let Some((mut child, _)) = server(&folder.path) else { return };
+    let process = rustix::process::Pid::from_child(&child);
+    rustix::process::kill_process(process, rustix::process::Signal::STOP).unwrap();
+    let error = fuse::mount(Memory::new(1 << 20).shared(), &folder.path).unwrap_err().to_string();
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert!(error.contains("does not reply") && error.contains("umount --force"), "{error}");
+    // Mounted again, to remove what the killed one left.
+    folder.mounted = Some(fuse::mount(Memory::new(1 << 20).shared(), &folder.path).unwrap());
 }

@@ -1,14 +1,17 @@
 //! A server is killed while a client writes, and the card's power is cut: the next server has all acknowledged data,
-//! after a cut all that was flushed. `EMMCLAB_ROUNDS` is the number of rounds.
+//! after a cut all that was flushed. Another is killed at any moment of its start: no loop device of it stays.
+//! `EMMCLAB_ROUNDS` is the number of rounds.
 
 use std::path::Path;
+use std::process::Stdio;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use emmc_units::Rng;
 
 use super::client::Client;
-use super::{Server, card, scratch, segment_card};
-use crate::support::{emmclab, rounds};
+use super::{Server, card, first_document, scratch, segment_card};
+use crate::support::{command, emmclab, is_root, rounds, skip};
 
 /// Bytes that are written at a time: a mapping unit of one of the cards.
 const BLOCK: usize = 4096;
@@ -193,4 +196,51 @@ fn acknowledged_data_survives_kill_9_and_cuts_on_a_page_mapped_card() {
 fn acknowledged_data_survives_kill_9_and_cuts_on_a_segment_mapped_card() {
     let folder = scratch("serve_killed_segments");
     acknowledged_data_survives(&segment_card(&folder, "card"), rounds(30));
+}
+
+/// Loop devices whose file the kernel names below a folder, also where the folder's mount is dead.
+fn loops_below(folder: &Path) -> Vec<String> {
+    let folder = folder.canonicalize().unwrap_or_else(|_| folder.into());
+    let devices = std::fs::read_dir("/sys/block").unwrap().flatten();
+    let is_below = |entry: &std::fs::DirEntry| {
+        let file = std::fs::read_to_string(entry.path().join("loop/backing_file"));
+        file.is_ok_and(|file| Path::new(file.trim_end_matches([' ', '\n'])).starts_with(&folder))
+    };
+    devices.filter(is_below).map(|entry| entry.file_name().to_string_lossy().into_owned()).collect()
+}
+
+#[test]
+fn no_loop_device_of_killed_servers_stays() {
+    if !is_root() || !Path::new("/dev/fuse").exists() || !Path::new("/dev/loop-control").exists() {
+        return skip("needs root, FUSE and loop devices");
+    }
+    let folder = scratch("serve_killed_loops");
+    let (card, mount) = (card(&folder, "card"), folder.join("mount"));
+    std::fs::create_dir(&mount).unwrap();
+    let start = || {
+        let mut serve = command();
+        serve.arg("serve").arg(&card).arg("--fuse").arg(&mount).args(["--loop", "--no-delay", "--json"]);
+        serve.stdout(Stdio::piped()).spawn().unwrap()
+    };
+    let (mut rng, mut left_over) = (Rng::new(4), 0);
+    for round in 0..rounds(12) {
+        let mut server = start();
+        if round % 2 == 0 {
+            first_document(&mut server);
+            let loops = loops_below(&mount);
+            assert_eq!(loops.len(), 3, "round {round}: the user area and two boot areas, not {loops:?}");
+        } else {
+            std::thread::sleep(Duration::from_millis(rng.below(60)));
+        }
+        server.kill().unwrap();
+        server.wait().unwrap();
+        left_over += usize::from(!loops_below(&mount).is_empty());
+    }
+    assert!(left_over as u64 >= rounds(12) / 2, "{left_over} servers left loop devices behind: nothing was tested");
+    let mut server = start();
+    first_document(&mut server);
+    assert_eq!(loops_below(&mount).len(), 3);
+    emmclab(["sim", "ctl", &card.display().to_string(), "stop"]).exits(0);
+    assert!(server.wait().unwrap().success());
+    assert_eq!(loops_below(&mount), Vec::<String>::new());
 }
