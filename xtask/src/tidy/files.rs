@@ -7,7 +7,7 @@ const LINES_MAX: usize = 400;
 const TABLES: [&str; 2] = ["crates/emmc-regs/src/ext_csd/table_", "crates/emmc-regs/src/manufacturer/table.rs"];
 
 /// The files that may hold `unsafe` code, each with its reason beside it.
-const UNSAFE_FILES: [&str; 14] = [
+const UNSAFE_FILES: [&str; 15] = [
     "crates/emmc-linux/src/block_io/discard.rs",
     "crates/emmc-linux/src/block_io/uring.rs",
     "crates/emmc-linux/src/ioctl.rs",
