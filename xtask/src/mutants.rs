@@ -5,6 +5,7 @@
 //! as it is: a test that always fails would kill everything.
 
 mod list;
+mod port;
 
 use std::collections::BTreeSet;
 use std::os::unix::process::CommandExt;

@@ -1,14 +1,15 @@
 //! The one file that changes a card's configuration: it sends approved commands, and nothing else can.
 //!
 //! An [`Approved`] exists only where the field table allows the change, and a consent covers it (`emmc_port`); the
-//! caller holds the device exclusively (`session`). So does an [`RpmbCommand`] that changes the RPMB, whose device
-//! nobody else may lock meanwhile. Absent on purpose: which commands, in which order
-//! (`emmc_analysis::plan`).
+//! caller holds the device exclusively (`session`). So does an [`FfuCommand`] of a firmware update, and an
+//! [`RpmbCommand`] that changes the RPMB, whose device nobody else may lock meanwhile. Absent on purpose: which
+//! commands, in which order (`emmc_analysis::plan`, `emmc_port::ffu`).
 
 use std::fs::File;
 use std::io;
 use std::path::Path;
 
+use emmc_port::ffu::{FfuCommand, FfuPort};
 use emmc_port::rpmb::{RpmbCommand, RpmbPort};
 use emmc_port::{Approved, ApprovedErase, CommandPort, PortError};
 use emmc_regs::CardKind;
@@ -17,7 +18,7 @@ use emmc_regs::r1::R1;
 use emmc_regs::rpmb::Frame;
 
 use crate::ioctl::{self, BlockRead};
-use crate::rpmb_ioctl;
+use crate::{ffu_ioctl, rpmb_ioctl};
 
 /// What Linux gives every eMMC as its address.
 const EMMC_RCA: u16 = 1;
@@ -73,6 +74,17 @@ impl CommandPort for LivePort {
     }
 }
 
+impl FfuPort for LivePort {
+    fn update(&mut self, command: &FfuCommand<'_>) -> Result<(), PortError> {
+        let last = command.steps().last().map_or(6, |step| step.opcode());
+        let statuses = ffu_ioctl::send_firmware(&self.device, command).map_err(|error| lost(last, &error))?;
+        for (opcode, status) in statuses {
+            refused(opcode, status)?;
+        }
+        self.status(last)
+    }
+}
+
 impl LivePort {
     fn status(&self, opcode: u8) -> Result<(), PortError> {
         let status = ioctl::read_status(&self.device, EMMC_RCA).map_err(|error| lost(13, &error))?;
@@ -117,6 +129,7 @@ fn refused(opcode: u8, status: u32) -> Result<(), PortError> {
 #[cfg(test)]
 mod tests {
     use emmc_port::Consent;
+    use emmc_port::ffu::FfuMode;
     use emmc_regs::command::Erase;
 
     use super::*;
@@ -130,6 +143,18 @@ mod tests {
         let erase = ApprovedErase::new(Erase::Trim, [0, 7], 300, Consent::CONTENT_LOST).unwrap();
         assert!(matches!(port.erase(erase), Err(PortError::Lost { opcode: 38, .. })));
         assert!(LivePort::open(Path::new("/dev/no such card")).is_err());
+    }
+
+    #[test]
+    fn what_is_no_card_takes_no_firmware() {
+        let mut port = LivePort::open(Path::new("/dev/null")).unwrap();
+        let consent = Consent::permanent("1", 1).unwrap();
+        let reason = "not the device of an MMC card".to_owned();
+        for (mode, opcode) in [(FfuMode::Chunks, 6), (FfuMode::Stay, 25), (FfuMode::Open, 12), (FfuMode::Blocks, 6)] {
+            let command = FfuCommand::download(mode, 0xfffa_fff0, &[0; 512], consent).unwrap();
+            assert_eq!(port.update(&command), Err(PortError::Lost { opcode, reason: reason.clone() }));
+        }
+        assert!(port.update(&FfuCommand::leave()).is_err());
     }
 
     #[test]

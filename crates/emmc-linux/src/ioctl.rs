@@ -1,7 +1,8 @@
 //! The system calls that need `unsafe`: the MMC ioctl, the size of a filesystem and of a terminal.
 //!
 //! All go through the C library, so that a library preloaded in front of it sees them. What changes a card is one
-//! function here, which takes an [`Approved`] only and which `commit` alone calls, and one in `rpmb_ioctl`;
+//! function here, which takes an [`Approved`] only and which `commit` alone calls, and one each in `rpmb_ioctl` and
+//! `ffu_ioctl`;
 //! [`BlockRead`] cannot name such a command. Absent on purpose: any judgement of a command.
 #![allow(unsafe_code)]
 #![warn(clippy::undocumented_unsafe_blocks)]
@@ -44,7 +45,7 @@ pub(crate) struct MmcIocCmd {
     postsleep_min_us: c_uint,
     postsleep_max_us: c_uint,
     data_timeout_ns: c_uint,
-    cmd_timeout_ms: c_uint,
+    pub(crate) cmd_timeout_ms: c_uint,
     pad: u32,
     pub(crate) data_ptr: u64,
 }
@@ -68,10 +69,10 @@ const _: () = assert!(MMC_IOC_CMD == 0xc048_b300);
 const R1: c_uint = 0x15;
 /// `MMC_RSP_SPI_R1 | MMC_RSP_R1 | MMC_CMD_AC`.
 #[cfg(feature = "bench")]
-const R1_PLAIN: c_uint = 0x95;
+pub(crate) const R1_PLAIN: c_uint = 0x95;
 /// `MMC_RSP_SPI_R1B | MMC_RSP_R1B | MMC_CMD_AC`.
 #[cfg(feature = "bench")]
-const R1_BUSY: c_uint = 0x49d;
+pub(crate) const R1_BUSY: c_uint = 0x49d;
 /// `MMC_RSP_SPI_R1 | MMC_RSP_R1 | MMC_CMD_ADTC`.
 pub(crate) const R1_WITH_DATA: c_uint = 0xb5;
 

@@ -21,6 +21,8 @@ mod card_name;
 mod commit;
 mod debugfs;
 #[cfg(feature = "bench")]
+mod ffu_ioctl;
+#[cfg(feature = "bench")]
 pub mod file_tree;
 mod gather;
 #[cfg(feature = "bench")]

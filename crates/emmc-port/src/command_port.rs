@@ -107,6 +107,31 @@ impl Approved {
         }
     }
 
+    /// CMD6 of MODE_CONFIG: what is written to FFU_ARG from now on is firmware.
+    ///
+    /// Errors: nobody agreed to what cannot be reverted.
+    pub fn firmware_mode(consent: Consent) -> Result<Self, NotAgreed> {
+        match consent.permanent {
+            true => Ok(Self::switch(reg::MODE_CONFIG.offset as u8, 1)),
+            false => Err(NotAgreed { what: "a firmware update" }),
+        }
+    }
+
+    /// CMD6 of MODE_CONFIG: reads and writes are ordinary ones again.
+    pub fn normal_mode() -> Self {
+        Self::switch(reg::MODE_CONFIG.offset as u8, 0)
+    }
+
+    /// CMD6 of MODE_OPERATION_CODES: the card installs the firmware that was downloaded.
+    ///
+    /// Errors: nobody agreed to what cannot be reverted.
+    pub fn install_firmware(consent: Consent) -> Result<Self, NotAgreed> {
+        match consent.permanent {
+            true => Ok(Self::switch(reg::MODE_OPERATION_CODES.offset as u8, 1)),
+            false => Err(NotAgreed { what: "a firmware update" }),
+        }
+    }
+
     /// CMD28: protects the group at an address, in the way that USER_WP of `ext_csd`, as just read, says.
     ///
     /// Errors: the protection would be permanent, without consent to that.

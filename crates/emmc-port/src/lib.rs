@@ -9,6 +9,7 @@ mod card_data;
 mod card_target;
 mod command_port;
 mod error;
+pub mod ffu;
 mod file_tree;
 mod merge;
 pub mod rpmb;

@@ -6,6 +6,7 @@
 
 pub mod command_target;
 mod content;
+pub mod ffu;
 mod job;
 mod polling;
 mod queue;

@@ -11,6 +11,8 @@ mod compare;
 #[cfg(feature = "clone")]
 mod erase;
 mod examples;
+#[cfg(feature = "bench")]
+mod ffu;
 #[cfg(any(feature = "pages", feature = "schema"))]
 mod generated;
 mod history;
@@ -56,6 +58,8 @@ pub(crate) use erase::EraseArgs;
 #[cfg(feature = "pages")]
 pub(crate) use examples::examples;
 pub(crate) use examples::{command, parse};
+#[cfg(feature = "bench")]
+pub(crate) use ffu::{FfuArgs, FfuFor};
 #[cfg(feature = "pages")]
 pub(crate) use generated::{CompletionsArgs, ManArgs};
 #[cfg(feature = "schema")]
@@ -147,6 +151,9 @@ pub(crate) enum Command {
     #[cfg(feature = "bench")]
     #[command(subcommand)]
     Rpmb(RpmbCommand),
+    /// Update a card's firmware in the field, or report how the card stands with it
+    #[cfg(feature = "bench")]
+    Ffu(FfuArgs),
     /// Study a card: what it is, how it is configured, how healthy it is, and what to do about it
     Study(StudyArgs),
     /// Measure the speed of a device, a file or a virtual card with the classic benchmarks

@@ -62,6 +62,8 @@ fn main() -> ExitCode {
         Command::Erase(args) => commands::erase::run(&args, &mut output),
         #[cfg(feature = "bench")]
         Command::Rpmb(command) => commands::rpmb::run(&command, &mut output),
+        #[cfg(feature = "bench")]
+        Command::Ffu(args) => commands::ffu::run(&args, &mut output),
         Command::Study(args) => commands::study::run(&args, &mut output),
         #[cfg(feature = "bench")]
         Command::Bench(args) => commands::bench::run(&args, &mut output),

@@ -1,12 +1,11 @@
 //! The mutants: one edit each, and the tests that must fail on it.
 
-use super::Mutant;
+use super::{Mutant, port};
 
 const CARD: &str = "-p emmc-card --lib";
 const CARD_IT: &str = "-p emmc-card --test it";
 const TORTURE: &str = "-p emmc-torture --lib";
 const SERVE: &str = "-p emmc-serve --lib";
-const PORT: &str = "-p emmc-port --lib";
 const LINUX: &str = "-p emmc-linux --all-features --lib";
 const LINUX_IT: &str = "-p emmc-linux --all-features --test it";
 
@@ -229,20 +228,10 @@ pub(super) const MUTANTS: &[Mutant] = &[
         instead: "if address % 2 == 1 {",
         killer: (CARD, "card::rpmb"),
     },
-    Mutant {
-        name: "MAC of an RPMB reply not checked",
-        file: "crates/emmc-port/src/rpmb/exchange.rs",
-        anchor: "Some(key) if !is_authentic(key.bytes(), frames) => Err(RpmbError::Mac),",
-        instead: "Some(key) if !is_authentic(key.bytes(), frames) && frames.len() > 99 => Err(RpmbError::Mac),",
-        killer: (PORT, "rpmb"),
-    },
-    Mutant {
-        name: "nonce of an RPMB reply not compared",
-        file: "crates/emmc-port/src/rpmb/exchange.rs",
-        anchor: "if frames.iter().all(|frame| frame.nonce() == nonce) {",
-        instead: "if frames.iter().all(|frame| frame.nonce() == nonce || frame.nonce() != [0; 16]) {",
-        killer: (PORT, "rpmb"),
-    },
+    port::SECTORS_NOT_COUNTED,
+    port::MODE_NOT_LEFT,
+    port::MAC_NOT_CHECKED,
+    port::NONCE_NOT_COMPARED,
     Mutant {
         name: "RPMB beyond its end",
         file: "crates/emmc-card/src/card/rpmb.rs",

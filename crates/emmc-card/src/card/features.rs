@@ -88,7 +88,7 @@ impl Card {
     pub(super) fn features_power_off(&mut self, now: Instant) {
         self.features.rpmb.power_off(self.device.nand().off_since().map_or(now, |cut| cut.min(now)));
         self.features.power.power_off(&self.device.stored_registers().ext_csd);
-        self.features.firmware.power_off();
+        self.features.firmware.power_off(&mut self.device.registers_mut().ext_csd);
         self.features.background.stop();
     }
 

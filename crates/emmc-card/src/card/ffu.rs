@@ -109,6 +109,11 @@ impl Firmware {
                 self.image.extend_from_slice(sector);
             }
         }
+        if ext_csd[reg::FFU_FEATURES] & 1 == 0 {
+            // The next reset or power cycle installs what is there, whenever power is lost.
+            self.installed = None;
+            self.install();
+        }
         self.tell(ext_csd);
     }
 
@@ -134,8 +139,11 @@ impl Firmware {
         }
     }
 
-    /// Power is lost: downloaded data is lost.
-    pub(crate) fn power_off(&mut self) {
+    /// Power is lost: downloaded data is lost, except that a card without operation codes installs a whole image.
+    pub(crate) fn power_off(&mut self, ext_csd: &mut [u8; EXT_CSD_BYTES]) {
+        if ext_csd[reg::FFU_FEATURES] & 1 == 0 && !self.image.is_empty() {
+            ext_csd[reg::FFU_STATUS] = self.install();
+        }
         self.image.clear();
     }
 
@@ -196,9 +204,31 @@ mod tests {
         firmware.operate(&mut ext_csd, INSTALL);
         assert_eq!((ext_csd[reg::FFU_STATUS], ext_csd[reg::MODE_CONFIG], programmed(&ext_csd)), (SUCCESS, 0, 0));
         assert_eq!(ext_csd[reg::FIRMWARE_VERSION.range()], *b"OLD     ");
-        firmware.power_off();
+        firmware.power_off(&mut ext_csd);
         firmware.reset(&mut ext_csd);
         assert_eq!(ext_csd[reg::FIRMWARE_VERSION.range()], *b"NEW     ");
+    }
+
+    #[test]
+    fn without_operation_codes_a_power_cycle_installs_a_whole_image() {
+        let image = firmware_image(*b"NEW     ", &[1; 1024]);
+        for (sent, status, version) in [(2, DOWNLOAD_ERROR, b"OLD     "), (3, SUCCESS, b"NEW     ")] {
+            let (mut ext_csd, mut firmware) = (part(), Firmware::default());
+            ext_csd[reg::FFU_FEATURES] = 0;
+            firmware.download(&mut ext_csd, &image[..sent * SECTOR]);
+            // What is kept if the process of the card is killed here.
+            let kept = firmware.installed();
+            firmware.power_off(&mut ext_csd);
+            firmware.reset(&mut ext_csd);
+            assert_eq!((ext_csd[reg::FFU_STATUS], &ext_csd[reg::FIRMWARE_VERSION.range()]), (status, &version[..]));
+            assert_eq!(kept.is_some(), sent == 3);
+        }
+        // A second download replaces the first, also where it is not completed.
+        let (mut ext_csd, mut firmware) = (part(), Firmware::default());
+        ext_csd[reg::FFU_FEATURES] = 0;
+        firmware.download(&mut ext_csd, &image);
+        firmware.download(&mut ext_csd, &image[..SECTOR]);
+        assert_eq!(firmware.installed(), None);
     }
 
     #[test]

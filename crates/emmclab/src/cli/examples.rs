@@ -126,6 +126,8 @@ const EXAMPLES: &[Example] = &[
     example("rpmb write", "emmclab rpmb write /dev/mmcblk0 0 blocks.bin --key key.bin --destroy", "asks for the name"),
     #[cfg(feature = "bench")]
     example("rpmb key", "emmclab rpmb key /dev/mmcblk0rpmb --key key.bin", "one-time; asks for the serial number"),
+    #[cfg(feature = "bench")]
+    example("ffu", "emmclab ffu /dev/mmcblk0 firmware.bin --for 15:M8G1GC", "for real; asks for the serial number"),
     example("study", "emmclab study /dev/mmcblk0", "a report on a card of this machine"),
     example("study", "emmclab study ext_csd.hex --with cid.txt", "the same from saved files"),
     #[cfg(feature = "html")]

@@ -48,6 +48,8 @@ pub(crate) enum DocumentName {
     Erase,
     #[cfg(feature = "bench")]
     Rpmb,
+    #[cfg(feature = "bench")]
+    Ffu,
     Study,
     #[cfg(feature = "bench")]
     Bench,

@@ -14,6 +14,8 @@ pub(crate) mod compare;
 pub(crate) mod diff;
 #[cfg(feature = "clone")]
 pub(crate) mod erase;
+#[cfg(feature = "bench")]
+pub(crate) mod ffu;
 pub(crate) mod health;
 pub(crate) mod help;
 #[cfg(feature = "serve")]

@@ -40,6 +40,8 @@ fn schema(document: DocumentName) -> Value {
         DocumentName::Erase => enveloped::<super::erase::EraseDocument>(super::erase::SCHEMA),
         #[cfg(feature = "bench")]
         DocumentName::Rpmb => enveloped::<super::rpmb::RpmbDocument>(super::rpmb::SCHEMA),
+        #[cfg(feature = "bench")]
+        DocumentName::Ffu => enveloped::<super::ffu::FfuDocument>(super::ffu::SCHEMA),
         DocumentName::Study => enveloped::<study::StudyDocument>(study::SCHEMA),
         #[cfg(feature = "bench")]
         DocumentName::Bench => enveloped::<super::bench::BenchDocument>(super::bench::SCHEMA),

@@ -36,6 +36,10 @@ mod erase;
 #[cfg(feature = "sim")]
 mod erase_cuts;
 mod exit_codes;
+#[cfg(all(feature = "bench", feature = "sim"))]
+mod ffu;
+#[cfg(all(feature = "bench", feature = "sim"))]
+mod ffu_cuts;
 #[cfg(all(feature = "bench", feature = "serve", feature = "pages"))]
 mod help;
 mod hostile_arguments;

@@ -19,7 +19,7 @@ use crate::signals::stop_by_signal;
 /// The whole device of a card.
 ///
 /// Errors: a part of a card, which is refused; no card.
-pub(super) fn check_name(name: &str) -> anyhow::Result<PathBuf> {
+pub(in crate::commands) fn check_name(name: &str) -> anyhow::Result<PathBuf> {
     if let Some(part) = emmc_linux::card_part(name) {
         let whole = emmc_linux::card_node(name).unwrap_or_default();
         let what =
@@ -37,7 +37,7 @@ fn read_failed(name: &str, reason: impl ToString) -> anyhow::Error {
 }
 
 /// A step of a session; what was refused for safety has its exit code, what cannot be opened is not supported.
-fn done<T>(name: &str, step: Result<T, SessionError>) -> anyhow::Result<T> {
+pub(in crate::commands) fn done<T>(name: &str, step: Result<T, SessionError>) -> anyhow::Result<T> {
     step.map_err(|error| match error {
         SessionError::Refused(why) => Refused(format!("{why}; nothing was sent")).into(),
         SessionError::Target(error) => read_failed(name, format!("{error}; nothing was sent")),

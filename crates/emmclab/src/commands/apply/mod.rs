@@ -1,7 +1,7 @@
 //! `apply`: carries a plan out on a card, compares a card with it, or rehearses it.
 
 pub(super) mod consent;
-mod device;
+pub(super) mod device;
 #[cfg(feature = "sim")]
 pub(super) mod folder;
 #[cfg(feature = "sim")]
