@@ -34,7 +34,8 @@ pub enum FfuMode {
     Chunks,
     /// The same, and the mode is left at the end only. As `mmc opt_ffu1`.
     Stay,
-    /// CMD25 without a count, ended by CMD12; the mode is left at the end only. As `mmc opt_ffu2`.
+    /// CMD25 without a count, ended by CMD12; the mode is left at the end only. As `mmc opt_ffu2`. Linux 6.12 gives up
+    /// between the two: it waits for the end of CMD25.
     Open,
     /// CMD24 for each block, which enters the mode and leaves it again. As `mmc opt_ffu3`.
     Blocks,
@@ -199,6 +200,11 @@ impl<'a> FfuCommand<'a> {
     /// Leaves the mode.
     pub fn leave() -> Self {
         Self { steps: vec![FfuStep::Switch(Approved::normal_mode())], timeout_ms: 0 }
+    }
+
+    /// Ends a transfer that was begun without a count.
+    pub fn stop() -> Self {
+        Self { steps: vec![FfuStep::Stop], timeout_ms: 0 }
     }
 
     /// Sends a part of an image to FFU_ARG.

@@ -62,6 +62,10 @@ pub fn carry_out(port: &mut dyn FfuPort, image: &[u8], order: &Order, watch: &mu
     let mut run = Run { port, order, watch, sent_bytes: 0, is_install_sent: false, may_be_in_mode: false };
     let ended = run.all(image).unwrap_or_else(|ended| ended);
     if run.may_be_in_mode {
+        if order.mode == FfuMode::Open && matches!(ended, Ended::Lost(_) | Ended::Refused(_)) {
+            // The card may still wait for data, and takes nothing else until CMD12.
+            let _ = run.port.update(&FfuCommand::stop());
+        }
         // What it answers is in the state: MODE_CONFIG.
         let _ = run.port.update(&FfuCommand::leave());
     }
