@@ -213,6 +213,16 @@ fn a_stopped_update_leaves_the_mode_and_is_repeated() {
         let next = next.strip_prefix("send all of it again: emmclab ").unwrap();
         emmclab(next.split(' ')).exits(0).says(&["it runs EMMCLAB2 instead of EMMCLAB1"]);
     }
+    // What a card without operation codes has, the power cycle may install.
+    let card = Card::new("ffu_stopped_without", "FFU_FEATURES = 0");
+    let (_hold, child) = held(&card, &in_chunks(&[]), "step", 3);
+    kill_process(Pid::from_child(&child), Signal::TERM).unwrap();
+    let output = child.wait_with_output().unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(text.contains("Stopped: 4096 of 5632 bytes") && text.contains("may install what it has"), "{text}");
+    assert!(text.contains("ffu ") && text.contains("--verify --for fe:ELTEST:EMMCLAB1"), "{text}");
+    card.ffu(&["CARD"]).exits(1).says(&["The last update failed: download error (0x12)", OLD]);
 }
 
 #[test]

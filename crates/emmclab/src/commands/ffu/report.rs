@@ -121,7 +121,12 @@ fn update(document: &FfuDocument) -> Vec<(Tone, String)> {
         }
         (ended, _) => {
             let ended = capital(ended.unwrap_or("ended"));
-            (Tone::Bad, format!("{ended}: {parts}, and nothing was installed. The card runs its old firmware."))
+            let may_install = document.before.as_ref().is_some_and(|before| before.operation_codes != Some(true));
+            let rest = match may_install && sent > 0 {
+                true => "A card of this kind may install what it has at the next power cycle.",
+                false => "The card runs its old firmware.",
+            };
+            (Tone::Bad, format!("{ended}: {parts}, and nothing was installed. {rest}"))
         }
     };
     let mut lines = vec![first];

@@ -196,9 +196,11 @@ impl<'a> Wanted<'a> {
             again += &format!(" --chunk {}s", self.chunk_bytes / 512);
         }
         let again = format!("send all of it again: {again} --permanent {serial}");
+        let has_operations = document.before.as_ref().is_some_and(|before| before.operation_codes == Some(true));
         match (document.ended, document.install_sent) {
-            // It may have been installed.
+            // It may have been installed, or the power cycle may do it.
             (_, Some(true)) => vec![cycle, compare, again],
+            _ if !has_operations => vec![cycle, compare, again],
             (Some("lost" | "surprise"), _) => vec![cycle, again],
             _ => vec![again],
         }
