@@ -7,7 +7,7 @@ use std::fs::Metadata;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
-use emmc_port::CardData;
+use emmc_port::{BusInUse, CardData};
 use emmc_regs::CardKind;
 use emmc_regs::ext_csd::{Field, reg};
 use emmc_regs::ssr::Ssr;
@@ -170,22 +170,8 @@ fn life(data: &CardData) -> Option<Life> {
 }
 
 /// The bus as the host controller runs it.
-///
-/// Source: Linux `drivers/mmc/core/debugfs.c`, `mmc_ios_show`.
 fn bus(data: &CardData) -> Option<BusFacts> {
-    let ios = &data.host.ios;
-    let inner = |name: &str| {
-        let text = ios.get(name)?;
-        Some(text.split_once('(').map_or(text.as_str(), |(_, rest)| rest.trim_end().trim_end_matches(')')).to_owned())
-    };
-    let number = |text: &str| text.split_whitespace().next()?.parse::<u64>().ok();
-    let clock_hz = ios.get("actual clock").or_else(|| ios.get("clock")).and_then(|text| number(text))?;
-    let mode = inner("timing spec")?;
-    let lines = inner("bus width").and_then(|text| number(&text))?;
-    let lines = u8::try_from(lines).ok().filter(|lines| matches!(lines, 1 | 4 | 8))?;
-    let lower = mode.to_ascii_lowercase();
-    let edges = if ["ddr", "hs400"].iter().any(|word| lower.contains(word)) { 2.0 } else { 1.0 };
-    let mb_per_s_max = clock_hz as f64 * f64::from(lines) / 8.0 * edges / 1e6;
+    let BusInUse { mode, lines, clock_hz, mb_per_s_max } = data.host.bus()?;
     Some(BusFacts { mode, lines, clock_hz, mb_per_s_max, source: "debugfs ios: clock x lines x edges".into() })
 }
 

@@ -50,6 +50,12 @@ impl Debugfs {
         self.card.join("ext_csd")
     }
 
+    /// The file that sets the clock.
+    #[cfg(feature = "bench")]
+    pub(crate) fn clock_path(&self) -> PathBuf {
+        self.host.join("clock")
+    }
+
     /// The file with the answer to CMD13.
     pub(crate) fn status_path(&self) -> PathBuf {
         self.card.join("status")

@@ -28,8 +28,12 @@ mod gather;
 #[cfg(feature = "bench")]
 pub mod hold;
 mod ioctl;
+#[cfg(feature = "bench")]
+mod kernel_log;
 mod list;
 mod live_card;
+#[cfg(feature = "bench")]
+mod live_link;
 mod mounts;
 #[cfg(feature = "trace")]
 pub mod paths;
@@ -61,8 +65,12 @@ pub use card_name::{card_node, card_part, disk_name, is_card_name};
 #[cfg(feature = "bench")]
 pub use commit::{LivePort, LiveRpmb};
 pub use ioctl::{terminal_columns, terminal_rows};
+#[cfg(feature = "bench")]
+pub use kernel_log::KernelLog;
 pub use list::{CardList, ListedCard, list};
 pub use live_card::LiveCard;
+#[cfg(feature = "bench")]
+pub use live_link::LiveLink;
 pub use stack::{disk_below, host_of, stack};
 pub use stdio::stdout_was_closed;
 pub use sysroot::SysRoot;

@@ -5,6 +5,7 @@
 
 mod activity;
 mod block_target;
+mod bus_link;
 mod card_data;
 mod card_target;
 mod command_port;
@@ -22,6 +23,7 @@ pub use block_target::{
     BlockContent, BlockDone, BlockOp, BlockRequest, BlockTarget, SimulatedTarget, TargetError, TargetFill, TargetKind,
     TargetShape,
 };
+pub use bus_link::{BusInUse, BusLink, BusRound};
 pub use card_data::{
     BlockLayer, CardData, Disk, Filesystem, Format, Host, Origin, Partition, SavedReport, Stated, StatedSize,
     TrimSetup, VendorFormat,

@@ -7,6 +7,7 @@
 //! owner (`emmc-linux`, `emmclab`), presentation (`emmc-report`).
 
 mod advice;
+pub mod bus;
 mod capacity;
 mod declared;
 mod idle;

@@ -4,6 +4,8 @@
 mod apply;
 #[cfg(feature = "bench")]
 mod bench;
+#[cfg(feature = "bench")]
+mod bus;
 #[cfg(feature = "clone")]
 mod clone;
 #[cfg(feature = "bench")]
@@ -49,6 +51,8 @@ pub(crate) use self::clone::{CloneArgs, RestoreArgs, TargetArgs, UnallocatedArg}
 pub(crate) use apply::ApplyArgs;
 #[cfg(feature = "bench")]
 pub(crate) use bench::{BenchArgs, EngineArg};
+#[cfg(feature = "bench")]
+pub(crate) use bus::BusArgs;
 use clap::{Args, ColorChoice, Parser, Subcommand, ValueHint};
 #[cfg(feature = "bench")]
 pub(crate) use compare::{CompareArgs, ImportArgs};
@@ -176,6 +180,9 @@ pub(crate) enum Command {
     #[cfg(feature = "bench")]
     #[command(subcommand)]
     Trim(TrimCommand),
+    /// Read a card until its bus shows errors or does not: is its clock good, which lower one is, how to pin it
+    #[cfg(feature = "bench")]
+    Bus(BusArgs),
     /// Report what says that a card must go: registers, errors, the kernel's log, a probe, a test with a file
     #[cfg(feature = "bench")]
     Trust(TrustArgs),

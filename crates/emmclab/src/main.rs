@@ -76,6 +76,8 @@ fn main() -> ExitCode {
         #[cfg(feature = "bench")]
         Command::Trim(command) => commands::trim::run(&command, &mut output),
         #[cfg(feature = "bench")]
+        Command::Bus(args) => commands::bus::run(&args, &mut output),
+        #[cfg(feature = "bench")]
         Command::Trust(args) => commands::trust::run(&args, &mut output),
         #[cfg(feature = "sim")]
         Command::Sim(command) => commands::sim::run(&command, &mut output),

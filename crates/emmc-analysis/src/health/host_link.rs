@@ -3,6 +3,8 @@
 //! Source: Linux drivers/mmc/core/debugfs.c, `err_stats`. Absent on purpose: a rate. The kernel counts errors since
 //! boot but not commands, so one CRC error in ten commands looks the same as one in a million.
 
+use std::collections::BTreeMap;
+
 use emmc_port::CardData;
 use serde::Serialize;
 
@@ -83,11 +85,17 @@ pub(super) fn host_link(card: &CardData) -> HostLink {
         let text = "no error counters in this source (debugfs err_stats, Linux 6.0 and later)".into();
         return HostLink { severity: Severity::Unknown, text, errors: Vec::new() };
     }
+    let errors = link_errors(counters);
+    let severity = errors.first().map_or(Severity::Good, |error| error.severity);
+    HostLink { severity, text: text(severity, &errors), errors }
+}
+
+/// The counters that are not zero, most severe first.
+pub(crate) fn link_errors(counters: &BTreeMap<String, u64>) -> Vec<LinkError> {
     let mut errors: Vec<LinkError> =
         counters.iter().filter(|(_, count)| **count > 0).map(|(name, count)| link_error(name, *count)).collect();
     errors.sort_by_key(|error| error.severity);
-    let severity = errors.first().map_or(Severity::Good, |error| error.severity);
-    HostLink { severity, text: text(severity, &errors), errors }
+    errors
 }
 
 fn text(severity: Severity, errors: &[LinkError]) -> String {
@@ -100,7 +108,7 @@ fn text(severity: Severity, errors: &[LinkError]) -> String {
 }
 
 /// `2 data CRC errors`; a counter that is not known keeps its name.
-fn counted(error: &LinkError) -> String {
+pub(crate) fn counted(error: &LinkError) -> String {
     let name = error.name.trim();
     match WORDS.iter().find(|(label, _)| label.eq_ignore_ascii_case(name)) {
         Some((_, words)) if error.count == 1 => format!("1 {words}"),

@@ -28,6 +28,7 @@ pub use self::error::HealthError;
 pub use self::forecast::{AreaForecast, Forecast, ForecastOptions, Moment, Outcome, WrittenForecast, forecast};
 pub use self::history::{HistoryPoint, parse_history};
 pub use self::host_link::{HostLink, LinkError, LinkErrorKind};
+pub(crate) use self::host_link::{counted, link_errors};
 use self::reading::Area;
 pub use self::reading::{Absent, LifeReading, ReadFrom, Reading};
 pub use self::vendor_wear::{VendorWear, WearKind};

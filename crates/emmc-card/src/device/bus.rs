@@ -17,6 +17,8 @@ const WRITTEN_BLOCK_CLOCKS: u64 = BLOCK_CLOCKS + 7;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bus {
     mode: BusMode,
+    /// Unit: Hz.
+    hz: u64,
     command: Nanos,
     block_read: Nanos,
     block_write: Nanos,
@@ -36,6 +38,7 @@ impl Bus {
         let bits = 512 * 8 / (u64::from(mode.width()) * edges);
         Self {
             mode,
+            hz,
             command: clocks(COMMAND_CLOCKS),
             block_read: clocks(bits + BLOCK_CLOCKS),
             block_write: clocks(bits + WRITTEN_BLOCK_CLOCKS),
@@ -45,6 +48,11 @@ impl Bus {
     /// The mode.
     pub fn mode(&self) -> BusMode {
         self.mode
+    }
+
+    /// The clock. Unit: Hz.
+    pub fn hz(&self) -> u64 {
+        self.hz
     }
 
     /// A command and its response.

@@ -4,6 +4,7 @@
 
 #[cfg(feature = "bench")]
 mod bench;
+mod bus;
 mod capacity;
 mod change;
 #[cfg(feature = "bench")]
@@ -46,6 +47,7 @@ use emmc_regs::ext_csd::Anomaly;
 pub use self::plan::hwpart_plan;
 #[cfg(feature = "bench")]
 pub use bench::{bench, with_benches};
+pub use bus::bus;
 pub use capacity::capacity;
 pub use change::{plan, standing};
 #[cfg(feature = "bench")]

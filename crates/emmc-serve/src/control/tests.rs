@@ -97,7 +97,7 @@ fn state_and_stats_report_the_work() {
     rig.ask(&Order::Inject { fault: Fault { times: Some(1), ..Fault::default() } });
     assert!(rig.write().is_err() && rig.write().is_ok());
     rig.ask(&Order::InjectHost {
-        fault: HostFault { error: HostError::DataCrc, command: Some(18), after: 0, times: Some(1) },
+        fault: HostFault { command: Some(18), times: Some(1), ..HostFault::of(HostError::DataCrc) },
     });
     let state = rig.ask(&Order::State);
     assert_eq!(state["host_faults"][0]["error"], "data-crc");

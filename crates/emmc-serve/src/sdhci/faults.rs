@@ -4,6 +4,7 @@
 //! those of the command queueing engine. Absent on purpose: damage to stored data. A command that times out never
 //! reached the card; with every other error the card executed the command, or waits for missing data.
 
+use std::num::NonZeroU64;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -59,17 +60,31 @@ pub struct HostFault {
     /// Only this command; absent: every command that can have the error.
     #[serde(default)]
     pub command: Option<u8>,
+    /// Only while the bus is clocked faster than this. Unit: Hz.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub above_hz: Option<u64>,
     /// Number of matching commands that succeed first.
     #[serde(default)]
     pub after: u64,
     /// Number of commands that fail then; absent: all that follow.
     #[serde(default)]
     pub times: Option<u64>,
+    /// Of those, only each Nth, from the first one on; absent: every one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub every: Option<NonZeroU64>,
 }
 
 impl HostFault {
-    /// Whether this command fails; counts it.
-    fn strikes(&mut self, index: u8) -> bool {
+    /// An error for every command that can have it.
+    pub fn of(error: HostError) -> Self {
+        Self { error, command: None, above_hz: None, after: 0, times: None, every: None }
+    }
+
+    /// Whether this command fails, on a bus with this clock; counts it.
+    fn strikes(&mut self, index: u8, hz: u64) -> bool {
+        if self.above_hz.is_some_and(|limit| hz <= limit) {
+            return false;
+        }
         let is_meant = self.command.map_or_else(|| self.error.may_meet(index), |command| command == index);
         if !is_meant || self.times == Some(0) {
             return false;
@@ -78,6 +93,7 @@ impl HostFault {
             self.after -= 1;
             return false;
         }
+        self.after = self.every.map_or(0, |every| every.get() - 1);
         self.times = self.times.map(|times| times - 1);
         true
     }
@@ -113,12 +129,12 @@ impl HostFaults {
     }
 
     /// The error that a command gets.
-    pub(crate) fn strike(&self, index: u8) -> Option<HostError> {
+    pub(crate) fn strike(&self, index: u8, hz: u64) -> Option<HostError> {
         if !self.0.is_armed.load(Ordering::Acquire) {
             return None;
         }
         let mut faults = self.faults();
-        let error = faults.iter_mut().find_map(|fault| fault.strikes(index).then_some(fault.error));
+        let error = faults.iter_mut().find_map(|fault| fault.strikes(index, hz).then_some(fault.error));
         faults.retain(|fault| fault.times != Some(0));
         self.0.is_armed.store(!faults.is_empty(), Ordering::Release);
         error
@@ -133,20 +149,31 @@ impl HostFaults {
 mod tests {
     use super::*;
 
+    const HZ: u64 = 100_000_000;
+
     #[test]
     fn a_fault_affects_its_target_once() {
         let faults = HostFaults::default();
-        assert_eq!(faults.strike(18), None);
-        faults.inject(HostFault { error: HostError::DataCrc, command: None, after: 1, times: Some(2) });
-        faults.inject(HostFault { error: HostError::CommandCrc, command: Some(13), after: 0, times: Some(1) });
-        let met = [18, 13, 13, 6, 25, 46, 17].map(|index| faults.strike(index));
+        assert_eq!(faults.strike(18, HZ), None);
+        faults.inject(HostFault { after: 1, times: Some(2), ..HostFault::of(HostError::DataCrc) });
+        faults.inject(HostFault { command: Some(13), times: Some(1), ..HostFault::of(HostError::CommandCrc) });
+        let met = [18, 13, 13, 6, 25, 46, 17].map(|index| faults.strike(index, HZ));
         let (data, command) = (Some(HostError::DataCrc), Some(HostError::CommandCrc));
         assert_eq!(met, [None, command, None, None, data, data, None]);
         assert!(faults.list().is_empty());
-        faults.inject(HostFault { error: HostError::Status, command: None, after: 0, times: None });
-        assert_eq!((faults.strike(0), faults.strike(63)), (Some(HostError::Status), Some(HostError::Status)));
+        faults.inject(HostFault::of(HostError::Status));
+        assert_eq!((faults.strike(0, HZ), faults.strike(63, HZ)), (Some(HostError::Status), Some(HostError::Status)));
         faults.clear();
-        assert_eq!(faults.strike(0), None);
+        assert_eq!(faults.strike(0, HZ), None);
+    }
+
+    #[test]
+    fn a_marginal_bus_fails_now_and_then_above_a_clock() {
+        let faults = HostFaults::default();
+        let marginal = HostFault { above_hz: Some(HZ), every: NonZeroU64::new(3), ..HostFault::of(HostError::DataCrc) };
+        faults.inject(marginal);
+        let met = |hz| (0..9).filter(|_| faults.strike(18, hz).is_some()).count();
+        assert_eq!((met(HZ), met(HZ + 1), met(2 * HZ)), (0, 3, 3));
     }
 
     #[test]

@@ -39,10 +39,11 @@ impl Lines {
     pub(crate) fn send(&mut self, card: &mut Card, index: u8, argument: u32, from: Instant) -> Sent {
         let begin = from.max(self.command_free);
         // CMD6 may change the bus mode; the command itself is still sent in the old mode.
-        let took = card.device().bus().command();
+        let bus = *card.device().bus();
+        let took = bus.command();
         let at = begin + took;
         self.command_free = at;
-        let fault = self.faults.strike(index);
+        let fault = self.faults.strike(index, bus.hz());
         if fault == Some(HostError::CommandTimeout) {
             let reply = Reply { response: Response::None, busy_until: None, data: None };
             return Sent { reply, at, fault: None };

@@ -72,6 +72,8 @@ pub(crate) enum DocumentName {
     #[cfg(feature = "bench")]
     TrimAdvise,
     #[cfg(feature = "bench")]
+    Bus,
+    #[cfg(feature = "bench")]
     Trust,
     #[cfg(feature = "twin")]
     AdviseLayout,

@@ -57,6 +57,22 @@ pub(crate) fn time_of_work(text: &str) -> Result<std::time::Duration, String> {
     is_possible.then_some(time).ok_or_else(|| "expected 1ms to 1440min".into())
 }
 
+/// A frequency in Hz: `200MHz`, `400kHz`.
+#[cfg(any(feature = "bench", feature = "serve"))]
+pub(crate) fn frequency(text: &str) -> Result<u64, String> {
+    let expected = || "expected a frequency with its unit, e.g. 150MHz or 400kHz".to_string();
+    let lower = text.trim().to_ascii_lowercase();
+    let (number, unit) = match (lower.strip_suffix("mhz"), lower.strip_suffix("khz"), lower.strip_suffix("hz")) {
+        (Some(number), _, _) => (number, 1e6),
+        (_, Some(number), _) => (number, 1e3),
+        (_, _, Some(number)) => (number, 1.0),
+        _ => return Err(expected()),
+    };
+    let hz = number.trim().parse::<f64>().ok().map(|number| number * unit);
+    let hz = hz.filter(|hz| (1.0..=1e9).contains(hz)).ok_or_else(expected)?;
+    Ok(hz.round() as u64)
+}
+
 /// A source: a saved file, a device, or a virtual card.
 pub(crate) fn source() -> Known<impl TypedValueParser<Value = String>> {
     Known { parser: clap::builder::StringValueParser::new(), names: virtual_cards }

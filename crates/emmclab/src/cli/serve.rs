@@ -194,6 +194,12 @@ pub(crate) enum CtlOrder {
         /// Only this command
         #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u8).range(..64))]
         command: Option<u8>,
+        /// Only while the bus is clocked faster than this: a bus that is not good enough for its mode
+        #[arg(long, value_name = "FREQUENCY", value_parser = super::known::frequency)]
+        above: Option<u64>,
+        /// Of the commands that would fail, only each Nth
+        #[arg(long, value_name = "N")]
+        every: Option<std::num::NonZeroU64>,
         #[command(flatten)]
         which: WhichArgs,
     },

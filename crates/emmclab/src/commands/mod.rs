@@ -6,6 +6,8 @@ pub(crate) mod advise;
 pub(crate) mod apply;
 #[cfg(feature = "bench")]
 pub(crate) mod bench;
+#[cfg(feature = "bench")]
+pub(crate) mod bus;
 pub(crate) mod check;
 #[cfg(feature = "clone")]
 pub(crate) mod clone;

@@ -64,6 +64,8 @@ fn schema(document: DocumentName) -> Value {
         #[cfg(feature = "bench")]
         DocumentName::TrimAdvise => enveloped::<super::trim::TrimAdvised>(super::trim::ADVISE_SCHEMA),
         #[cfg(feature = "bench")]
+        DocumentName::Bus => enveloped::<emmc_analysis::bus::BusReport>(super::bus::SCHEMA),
+        #[cfg(feature = "bench")]
         DocumentName::Trust => enveloped::<emmc_analysis::trust::Trust>(super::trust::SCHEMA),
         #[cfg(feature = "twin")]
         DocumentName::AdviseLayout => enveloped::<super::advise::layout::AdvisedLayout>(super::advise::layout::SCHEMA),

@@ -24,6 +24,8 @@ mod bench_same;
 #[cfg(feature = "bench")]
 mod bench_usage;
 mod board_vendor;
+#[cfg(feature = "bench")]
+mod bus;
 #[cfg(all(feature = "clone", feature = "sim"))]
 mod clone;
 mod command_line;

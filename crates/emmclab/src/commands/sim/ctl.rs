@@ -75,10 +75,11 @@ fn order(order: &CtlOrder) -> anyhow::Result<Order> {
             let (after, times) = (which.after, which.times);
             Order::Inject { fault: Fault { kind, area, from: *from, to: *to, after, times } }
         }
-        CtlOrder::InjectHost { error, command, which } => {
+        CtlOrder::InjectHost { error, command, above, every, which } => {
             let error = host_error(*error);
             let (after, times) = (which.after, which.times);
-            Order::InjectHost { fault: HostFault { error, command: *command, after, times } }
+            let (command, above_hz, every) = (*command, *above, *every);
+            Order::InjectHost { fault: HostFault { command, above_hz, every, after, times, ..HostFault::of(error) } }
         }
         CtlOrder::ClearFaults => Order::ClearFaults,
         CtlOrder::State => Order::State,

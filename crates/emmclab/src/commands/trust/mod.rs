@@ -4,7 +4,6 @@
 
 use std::fs::File;
 use std::io::Read;
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
@@ -75,41 +74,18 @@ fn log(args: &TrustArgs, sysroot: Option<&Path>, output: &Output) -> anyhow::Res
         }
         Some(path) => bytes = crate::input::read(path, LOG_BYTES_MAX)?,
         // Saved registers may be of another machine.
-        None if sysroot.is_none() && args.registers.is_none() => match kernel_log() {
-            Ok(found) => bytes = found,
-            Err(error) => {
-                output.error(&format!("/dev/kmsg: {error}; the kernel's log is not judged (--log FILE gives it)"));
-                return Ok(None);
+        None if sysroot.is_none() && args.registers.is_none() => {
+            match emmc_linux::KernelLog::from_begin().and_then(|mut log| log.read_new()) {
+                Ok(found) => bytes = found,
+                Err(error) => {
+                    output.error(&format!("/dev/kmsg: {error}; the kernel's log is not judged (--log FILE gives it)"));
+                    return Ok(None);
+                }
             }
-        },
+        }
         None => return Ok(None),
     }
     Ok(Some(String::from_utf8_lossy(&bytes).into_owned()))
-}
-
-/// The messages that the kernel still has, a line each.
-///
-/// Source: Linux `Documentation/ABI/testing/dev-kmsg`: one record a read; EPIPE: one was overwritten; EAGAIN: the end.
-fn kernel_log() -> std::io::Result<Vec<u8>> {
-    let flags = rustix::fs::OFlags::NONBLOCK.bits() as i32;
-    let mut device = std::fs::OpenOptions::new().read(true).custom_flags(flags).open("/dev/kmsg")?;
-    let (mut all, mut record) = (Vec::new(), vec![0; 8192]);
-    while (all.len() as u64) < LOG_BYTES_MAX {
-        match device.read(&mut record) {
-            Ok(0) => break,
-            Ok(length) => {
-                // PREFIX;TEXT, then lines of keys that begin with a blank.
-                let line = record[..length].split(|byte| *byte == b'\n').next().unwrap_or_default();
-                let text = line.iter().position(|byte| *byte == b';').map_or(line, |at| &line[at + 1..]);
-                all.extend_from_slice(text);
-                all.push(b'\n');
-            }
-            Err(error) if error.raw_os_error() == Some(libc::EPIPE) => {}
-            Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => break,
-            Err(error) => return Err(error),
-        }
-    }
-    Ok(all)
 }
 
 fn probed(path: &Path) -> anyhow::Result<ProbedFacts> {
