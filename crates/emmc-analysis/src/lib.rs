@@ -3,6 +3,8 @@
 //! Everything here is a function from [`emmc_port::CardData`] to typed results that serialise as they are.
 //! Absent on purpose: reading anything, writing anything, and layout on screen.
 
+#[cfg(feature = "bench")]
+pub mod advise;
 pub mod bus;
 pub mod capacity;
 pub mod comparison;

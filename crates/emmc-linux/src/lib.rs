@@ -49,6 +49,8 @@ mod stdio;
 pub mod stored_file;
 mod sysfs;
 mod sysroot;
+#[cfg(feature = "bench")]
+mod system_use;
 #[cfg(feature = "trace")]
 pub mod tracefs;
 mod tree;
@@ -74,3 +76,5 @@ pub use live_link::LiveLink;
 pub use stack::{disk_below, host_of, stack};
 pub use stdio::stdout_was_closed;
 pub use sysroot::SysRoot;
+#[cfg(feature = "bench")]
+pub use system_use::{WriterCounts, system_use};

@@ -17,6 +17,7 @@ pub mod rpmb;
 pub mod saved;
 mod snapshot;
 mod stack;
+mod system_use;
 
 pub use activity::{Activity, HostTotals, Machine};
 pub use block_target::{
@@ -34,3 +35,4 @@ pub use error::{Place, SourceError};
 pub use file_tree::{FileNumber, FileOp, FilePlace, FileTree, FilesystemError, NewFilesystem, TreeWork};
 pub use snapshot::{SNAPSHOT_SCHEMA, Snapshot, SnapshotError, SnapshotReport};
 pub use stack::{Layer, LayerKind, MountedOn, Stack, TrimServices};
+pub use system_use::{Journald, SwapSpace, SystemUse, WatchedWrites, Writer, WrittenFolder};

@@ -1,6 +1,8 @@
 //! The command line: one definition for parsing, help, completions and manual pages.
 
 #[cfg(feature = "bench")]
+mod advise;
+#[cfg(feature = "bench")]
 mod apply;
 #[cfg(feature = "bench")]
 mod bench;
@@ -47,6 +49,8 @@ use std::path::PathBuf;
 
 #[cfg(feature = "clone")]
 pub(crate) use self::clone::{CloneArgs, RestoreArgs, TargetArgs, UnallocatedArg};
+#[cfg(feature = "bench")]
+pub(crate) use advise::{AdviseCommand, AdviseSystemArgs, AdviseWorthArgs};
 #[cfg(feature = "bench")]
 pub(crate) use apply::ApplyArgs;
 #[cfg(feature = "bench")]
@@ -99,7 +103,7 @@ pub(crate) use trust::TrustArgs;
 pub(crate) use twin::{HoldOutArg, TwinBaselineArgs, TwinCheckArgs, TwinCommand, TwinFitArgs, TwinKindArg};
 #[cfg(feature = "twin")]
 pub(crate) use what_if::{
-    AdviseCommand, AdviseLayoutArgs, AdvisePartArgs, DiscardArg, FsArg, SimLifeArgs, SimWhatIfArgs, WorkloadArgs,
+    AdviseLayoutArgs, AdvisePartArgs, DiscardArg, FsArg, SimLifeArgs, SimWhatIfArgs, WorkloadArgs,
 };
 
 /// Identify an eMMC or SD card, report its configuration, wear and speed, and plan changes.
@@ -190,8 +194,8 @@ pub(crate) enum Command {
     #[cfg(feature = "twin")]
     #[command(subcommand)]
     Twin(TwinCommand),
-    /// Give advice from simulations: which part for which load
-    #[cfg(feature = "twin")]
+    /// Give advice: what to change in a system above a card, was it worth it, which part for which load
+    #[cfg(feature = "bench")]
     #[command(subcommand)]
     Advise(AdviseCommand),
     /// Work with virtual cards, in simulated time

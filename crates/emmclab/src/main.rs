@@ -83,7 +83,7 @@ fn main() -> ExitCode {
         Command::Sim(command) => commands::sim::run(&command, &mut output),
         #[cfg(feature = "trace")]
         Command::Trace(command) => commands::trace::run(&command, &mut output),
-        #[cfg(feature = "twin")]
+        #[cfg(feature = "bench")]
         Command::Advise(command) => commands::advise::run(&command, &mut output),
         #[cfg(feature = "twin")]
         Command::Twin(command) => commands::twin::run(&command, &mut output),

@@ -3,6 +3,8 @@
 //! Absent on purpose: figures that the analysis did not compute.
 
 #[cfg(feature = "bench")]
+mod advise;
+#[cfg(feature = "bench")]
 mod bench;
 mod bus;
 mod capacity;
@@ -45,6 +47,8 @@ use emmc_port::Origin;
 use emmc_regs::ext_csd::Anomaly;
 
 pub use self::plan::hwpart_plan;
+#[cfg(feature = "bench")]
+pub use advise::{system_advice, worth};
 #[cfg(feature = "bench")]
 pub use bench::{bench, with_benches};
 pub use bus::bus;

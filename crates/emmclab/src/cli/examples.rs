@@ -87,6 +87,14 @@ const EXAMPLES: &[Example] = &[
     #[cfg(feature = "bench")]
     example("trim status", "emmclab trim status --test /data", "whether the card obeys, by a file of ours"),
     #[cfg(feature = "bench")]
+    example("advise system", "emmclab advise system / --for 1min", "what writes without need, who, and what it costs"),
+    #[cfg(feature = "bench")]
+    example(
+        "advise worth",
+        "emmclab advise worth samples.ndjson --split 2026-11-21T08:00:00Z",
+        "is less written since then",
+    ),
+    #[cfg(feature = "bench")]
     example(
         "bus",
         "emmclab bus /dev/mmcblk0 --time 1min --lower",

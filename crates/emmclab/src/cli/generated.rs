@@ -72,6 +72,10 @@ pub(crate) enum DocumentName {
     #[cfg(feature = "bench")]
     TrimAdvise,
     #[cfg(feature = "bench")]
+    AdviseSystem,
+    #[cfg(feature = "bench")]
+    AdviseWorth,
+    #[cfg(feature = "bench")]
     Bus,
     #[cfg(feature = "bench")]
     Trust,

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, Subcommand, ValueEnum, ValueHint};
+use clap::{Args, ValueEnum, ValueHint};
 use emmc_twin::what_if::Change;
 use emmc_units::{Bytes, Size};
 
@@ -142,14 +142,6 @@ pub(crate) struct SimLifeArgs {
     /// Seed of a new card: its weak blocks and its timing variation
     #[arg(long = "card-seed", value_name = "NUMBER", default_value_t = 1)]
     pub(crate) seed_of_card: u64,
-}
-
-#[derive(Debug, Subcommand)]
-pub(crate) enum AdviseCommand {
-    /// Rank parts for a load: which fit, which lives longest, stalls least, is fastest
-    Part(AdvisePartArgs),
-    /// Print lines for sfdisk, genimage, wic and mkfs that fit a card
-    Layout(AdviseLayoutArgs),
 }
 
 #[derive(Args, Debug)]

@@ -1,6 +1,6 @@
 //! One file per verb: takes options, makes one library call, prints a document.
 
-#[cfg(feature = "twin")]
+#[cfg(feature = "bench")]
 pub(crate) mod advise;
 #[cfg(feature = "bench")]
 pub(crate) mod apply;

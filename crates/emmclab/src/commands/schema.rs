@@ -64,6 +64,10 @@ fn schema(document: DocumentName) -> Value {
         #[cfg(feature = "bench")]
         DocumentName::TrimAdvise => enveloped::<super::trim::TrimAdvised>(super::trim::ADVISE_SCHEMA),
         #[cfg(feature = "bench")]
+        DocumentName::AdviseSystem => enveloped::<emmc_analysis::advise::SystemAdvice>(super::advise::system::SCHEMA),
+        #[cfg(feature = "bench")]
+        DocumentName::AdviseWorth => enveloped::<emmc_analysis::advise::Worth>(super::advise::worth::SCHEMA),
+        #[cfg(feature = "bench")]
         DocumentName::Bus => enveloped::<emmc_analysis::bus::BusReport>(super::bus::SCHEMA),
         #[cfg(feature = "bench")]
         DocumentName::Trust => enveloped::<emmc_analysis::trust::Trust>(super::trust::SCHEMA),
@@ -76,7 +80,7 @@ fn schema(document: DocumentName) -> Value {
         #[cfg(feature = "twin")]
         DocumentName::TwinBaseline => enveloped::<emmc_twin::Baseline>(super::twin::BASELINE_SCHEMA),
         #[cfg(feature = "twin")]
-        DocumentName::AdvisePart => enveloped::<super::advise::AdvisedPart>(super::advise::SCHEMA),
+        DocumentName::AdvisePart => enveloped::<super::advise::part::AdvisedPart>(super::advise::part::SCHEMA),
         #[cfg(feature = "twin")]
         DocumentName::SimWhatIf => enveloped::<sim::what_if::SimWhatIf>(sim::what_if::SCHEMA),
         #[cfg(feature = "twin")]

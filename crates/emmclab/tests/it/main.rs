@@ -1,5 +1,7 @@
 //! The integration tests of `emmclab`, one module per topic, linked once.
 
+#[cfg(feature = "bench")]
+mod advise;
 #[cfg(feature = "sim")]
 mod apply_cuts;
 #[cfg(feature = "sim")]

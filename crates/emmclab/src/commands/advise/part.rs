@@ -1,6 +1,4 @@
-//! `advise part`: shipped parts ranked for a load; `layout`: lines that fit a card.
-
-pub(crate) mod layout;
+//! `advise part`: shipped parts ranked for a load.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -13,9 +11,9 @@ use emmc_units::{Bytes, Size};
 use emmc_workload::{Progress, Watch};
 use serde::Serialize;
 
-use super::workload;
 use crate::CommandResult;
-use crate::cli::{AdviseCommand, AdvisePartArgs};
+use crate::cli::AdvisePartArgs;
+use crate::commands::workload;
 use crate::exit::Exit;
 use crate::output::Output;
 use crate::progress::Bar;
@@ -37,14 +35,7 @@ pub(crate) struct AdvisedPart {
     result: Ranking,
 }
 
-pub(crate) fn run(command: &AdviseCommand, output: &mut Output) -> CommandResult {
-    match command {
-        AdviseCommand::Part(args) => part(args, output),
-        AdviseCommand::Layout(args) => layout::run(args, output),
-    }
-}
-
-fn part(args: &AdvisePartArgs, output: &mut Output) -> CommandResult {
+pub(super) fn run(args: &AdvisePartArgs, output: &mut Output) -> CommandResult {
     let mut question = workload::question_on(&args.workload, DATA)?;
     if let Written::Rate { data: Size::Percent(_) | Size::Max, .. } = question.written {
         bail!("--data: a share of what? Parts differ in size; expected a size, e.g. 2GiB");
