@@ -51,7 +51,7 @@ emmclab 1 bus $card --time 1s --clock 900MHz
 says 'outside of what the controller can give'
 expect 'clock afterwards' "$(clock)" "$before"
 
-# A mark that is ended by a signal sets the clock back too.
+# A test that is ended by a signal sets the clock back too.
 /guest/emmclab bus $card --time 20s --clock 100MHz,50MHz >/tmp/said 2>/tmp/complained &
 process=$!
 sleep 25
@@ -62,7 +62,7 @@ expect 'exit code after SIGTERM' $? 2
 expect 'clock after SIGTERM' "$(clock)" "$before"
 ask ctl clear-faults >/dev/null || fail clear-faults
 
-# The host's clocks are one of its own: a file and a RAM disk have no bus.
-emmclab 2 bus /tmp --time 1s
+# What is on no card has no bus.
+emmclab 3 bus /tmp --time 1s
 md5sum <$card >/tmp/after
 cmp /tmp/content /tmp/after || fail 'something was written'

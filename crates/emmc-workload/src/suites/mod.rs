@@ -13,6 +13,7 @@ mod hdparm;
 mod install;
 mod iozone;
 mod knobs;
+mod reliable;
 mod replay;
 pub(crate) mod speed;
 mod steady;
@@ -359,6 +360,7 @@ pub fn suites() -> &'static [&'static dyn Suite] {
         &steady::Steady,
         &trim::Trim,
         &speed::Speed,
+        &reliable::Reliable,
         &boot::Boot,
         &install::Install,
         &replay::ReplaySuite,

@@ -32,6 +32,7 @@ fn cases() -> Vec<(&'static str, Options)> {
         ("steady", options(16, &[])),
         ("trim", options(32, &[])),
         ("speed", options(16, &[])),
+        ("reliable", options(4, &["4", "32"])),
         ("boot", options(160, &[])),
         ("install", options(900, &[])),
         ("fs", options(900, &["discard"])),
