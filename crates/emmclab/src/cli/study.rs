@@ -1,5 +1,6 @@
 //! The arguments of `study`.
 
+#[cfg(any(feature = "bench", feature = "trace", feature = "twin"))]
 use std::path::PathBuf;
 
 use clap::{Args, ValueHint};
