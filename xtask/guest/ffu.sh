@@ -106,6 +106,25 @@ for mode in chunks stay open blocks blocks-stay; do
     number=$((number + 1))
 done
 
+# Killed within the mode: the card stays in it, the status says so, and the same command leaves it and completes.
+large EMMCLAB$number /tmp/image
+EMMCLAB_HOLD_AT=step:3:/tmp/held /guest/emmclab ffu $card /tmp/image --for fe:ELTEST:$before --mode stay \
+    --permanent "$serial" >/tmp/said 2>&1 </dev/null &
+killed=$!
+tries=0
+while [ ! -e /tmp/held ]; do
+    tries=$((tries + 1))
+    [ $tries -lt 300 ] || { cat /tmp/said; fail 'the update does not reach its third command'; }
+    sleep 0.1
+done
+kill -9 $killed
+wait $killed
+emmclab 1 ffu $card
+says 'in the firmware update mode'
+emmclab 0 ffu $card /tmp/image --for fe:ELTEST:$before --mode stay --permanent "$serial"
+power_cycle
+expect 'fwrev after a killed update' "$(version)" EMMCLAB$number
+
 # The card is as before otherwise.
 mount -t ext4 $card /mnt || fail 'mount after the updates'
 umount /mnt || fail umount
