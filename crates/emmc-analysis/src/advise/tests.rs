@@ -199,6 +199,9 @@ fn too_few_samples_are_refused() {
     assert!(error.starts_with("after 2023-") && error.contains("expected at least 3"), "{error}");
     assert!(worth(&samples(&[1, 2, 3, 4]), day(9)).unwrap_err().to_string().starts_with("after"));
     assert!(worth(&[], day(1)).is_err());
+    let mut reset = samples(&[5, 5, 5, 5, 5, 5]);
+    reset[3].written_bytes = Some(1);
+    assert!(worth(&reset, day(3)).unwrap_err().to_string().starts_with("written_bytes falls from 10 to 1 at"));
     let nothing = worth(&samples(&[0, 0, 0, 0, 7, 7, 7]), day(4)).unwrap_err();
     assert!(nothing.to_string().starts_with("nothing was written before"), "{nothing}");
 }

@@ -25,6 +25,16 @@ pub enum WorthError {
         /// How many there are.
         found: usize,
     },
+    /// A counter that was reset.
+    #[error("written_bytes falls from {from} to {to} at {at}; expected a total that only grows")]
+    Falls {
+        /// When.
+        at: String,
+        /// Before. Unit: bytes.
+        from: u64,
+        /// Then. Unit: bytes.
+        to: u64,
+    },
     /// Nothing to compare with.
     #[error("nothing was written before {0}")]
     NothingBefore(String),
@@ -79,6 +89,9 @@ pub fn worth(points: &[HistoryPoint], split: Timestamp) -> Result<Worth, WorthEr
     let mut counted: Vec<(Timestamp, u64)> =
         points.iter().filter_map(|point| Some((point.time, point.written_bytes?))).collect();
     counted.sort_unstable();
+    if let Some(pair) = counted.windows(2).find(|pair| pair[1].1 < pair[0].1) {
+        return Err(WorthError::Falls { at: pair[1].0.to_string(), from: pair[0].1, to: pair[1].1 });
+    }
     let side = |side, points: Vec<(Timestamp, u64)>| {
         let rates = Rates::of(&points);
         rates.ok_or(WorthError::TooFew { side, split: split.to_string(), found: points.len() })
