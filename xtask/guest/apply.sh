@@ -3,27 +3,10 @@
 # trial: --profile apalis-imx8qm-16g --controller cqe --no-delay --in-turn
 # trial: --profile apalis-imx8qm-16g --controller no-cqe --no-delay --in-turn
 . /guest/library.sh
+. /guest/says.sh
 wait_card
 card=/dev/mmcblk0
 serial=$(attribute serial)
-
-# Runs it; its exit code is this one, or the script ends: emmclab CODE ARGUMENTS.
-emmclab() {
-    code=$1
-    shift
-    /guest/emmclab "$@" >/tmp/said 2>/tmp/complained </dev/null
-    status=$?
-    [ $status = "$code" ] || { cat /tmp/said /tmp/complained; fail "emmclab $*: exit code $status, expected $code"; }
-    echo "ok: emmclab $*: exit code $status"
-}
-
-says() {
-    grep -q -F -- "$1" /tmp/said || { cat /tmp/said /tmp/complained; fail "emmclab does not say \"$1\""; }
-}
-
-complains() {
-    grep -q -F -- "$1" /tmp/complained || { cat /tmp/said /tmp/complained; fail "emmclab does not complain of \"$1\""; }
-}
 
 # The board vendor's story: too large is refused, the maximum is planned.
 emmclab 4 plan hwpart $card --enh-user 0s:31080448s --wrrel off

@@ -1,19 +1,10 @@
 # A plan of general purpose partitions with attributes, carried out on a card of a real kernel; settings beside it.
 # trial: --profile small.toml --controller cqe --no-delay --in-turn
 . /guest/library.sh
+. /guest/says.sh
 wait_card
 card=/dev/mmcblk0
 serial=$(attribute serial)
-
-# Runs it; its exit code is this one, or the script ends: emmclab CODE ARGUMENTS.
-emmclab() {
-    code=$1
-    shift
-    /guest/emmclab "$@" >/tmp/said 2>/tmp/complained </dev/null
-    status=$?
-    [ $status = "$code" ] || { cat /tmp/said /tmp/complained; fail "emmclab $*: exit code $status, expected $code"; }
-    echo "ok: emmclab $*: exit code $status"
-}
 
 # Settings that need no power cycle.
 emmclab 0 plan cache $card off -o /tmp/cache.json

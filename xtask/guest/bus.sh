@@ -2,23 +2,10 @@
 # trial: --profile small.toml --controller hs200 --no-delay --in-turn
 # trial: --profile small.toml --controller no-cqe --no-delay --in-turn
 . /guest/library.sh
+. /guest/says.sh
 wait_card
 card=/dev/mmcblk0
 export COLUMNS=200
-
-# Runs it; its exit code is the first argument, or the script ends. What it said is in /tmp/said.
-emmclab() {
-    wanted=$1
-    shift
-    /guest/emmclab "$@" >/tmp/said 2>/tmp/complained </dev/null
-    status=$?
-    [ $status = "$wanted" ] || { cat /tmp/said /tmp/complained; fail "emmclab $*: exit code $status, expected $wanted"; }
-}
-
-says() {
-    grep -q -F -- "$1" /tmp/said || { cat /tmp/said; fail "emmclab does not say \"$1\""; }
-    echo "ok: emmclab says \"$1\""
-}
 
 clock() {
     cat /sys/kernel/debug/mmc0/clock

@@ -3,30 +3,9 @@
 # trial: --profile small.toml --controller no-cqe --clock virtual --in-turn
 # trial: --profile small.toml --controller no-cqe --uml
 . /guest/library.sh
+. /guest/says.sh
 wait_card
 card=/dev/mmcblk0
-
-# Runs it; its exit code is one of these, or the script ends: emmclab CODES ARGUMENTS. What it said is in /tmp/said and /tmp/complained.
-emmclab() {
-    codes=$1
-    shift
-    /guest/emmclab "$@" >/tmp/said 2>/tmp/complained </dev/null
-    status=$?
-    case " $codes " in
-    *" $status "*) ;;
-    *) cat /tmp/said /tmp/complained; fail "emmclab $*: exit code $status, expected one of $codes" ;;
-    esac
-}
-
-says() {
-    grep -q -F -- "$1" /tmp/said || { cat /tmp/said; fail "emmclab does not say \"$1\""; }
-    echo "ok: emmclab says \"$1\""
-}
-
-complains() {
-    grep -q -F -- "$1" /tmp/complained || { cat /tmp/complained; fail "emmclab does not complain of \"$1\""; }
-    echo "ok: emmclab complains: $(grep -F -- "$1" /tmp/complained | head -n 1)"
-}
 
 # A JSON document's first value of that name.
 value() {

@@ -3,29 +3,12 @@
 # trial: --profile generic-8g --controller cqe --no-delay --in-turn
 # trial: --profile generic-8g --controller no-cqe --no-delay --in-turn
 . /guest/library.sh
+. /guest/says.sh
 wait_card
 card=/dev/mmcblk0
 head -c 1048576 /dev/urandom >/tmp/data
 zeroes=$(head -c 1048576 /dev/zero | md5sum | cut -d ' ' -f 1)
 data=$(md5sum </tmp/data | cut -d ' ' -f 1)
-
-# Runs it; its exit code is the first argument, or the script ends. What it said is in /tmp/said.
-emmclab() {
-    wanted=$1
-    shift
-    /guest/emmclab "$@" >/tmp/said 2>/tmp/complained </dev/null
-    status=$?
-    [ $status = "$wanted" ] || { cat /tmp/said /tmp/complained; fail "emmclab $*: exit code $status, expected $wanted"; }
-    echo "ok: emmclab $*: exit code $status"
-}
-
-says() {
-    grep -q -F -- "$1" /tmp/said || { cat /tmp/said; fail "emmclab does not say \"$1\""; }
-}
-
-complains() {
-    grep -q -F -- "$1" /tmp/complained || { cat /tmp/said /tmp/complained; fail "emmclab does not complain of \"$1\""; }
-}
 
 fill() {
     dd if=/tmp/data of=$card bs=1M seek="$1" oflag=direct conv=notrunc 2>/dev/null || fail "writing MiB $1"

@@ -2,6 +2,7 @@
 # trial: --profile small.toml --controller cqe --no-delay --in-turn
 # trial: --profile small.toml --controller hs200 --no-delay --in-turn
 . /guest/library.sh
+. /guest/says.sh
 wait_card
 card=/dev/mmcblk0
 serial=$(cat /sys/block/mmcblk0/device/serial)
@@ -25,24 +26,6 @@ large() {
 
 small() {
     firmware "$1" "$2" 4096 '\011\000'
-}
-
-# Runs it; its exit code is the first argument, or the script ends. What it said is in /tmp/said.
-emmclab() {
-    wanted=$1
-    shift
-    /guest/emmclab "$@" >/tmp/said 2>/tmp/complained </dev/null
-    status=$?
-    [ $status = "$wanted" ] || { cat /tmp/said /tmp/complained; fail "emmclab $*: exit code $status, expected $wanted"; }
-    echo "ok: emmclab $*: exit code $status"
-}
-
-says() {
-    grep -q -F -- "$1" /tmp/said || { cat /tmp/said; fail "emmclab does not say \"$1\""; }
-}
-
-complains() {
-    grep -q -F -- "$1" /tmp/complained || { cat /tmp/said /tmp/complained; fail "emmclab does not complain of \"$1\""; }
 }
 
 version() {

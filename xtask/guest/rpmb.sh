@@ -2,6 +2,7 @@
 # trial: --profile small.toml --controller cqe --no-delay --in-turn
 # trial: --profile small.toml --controller hs200 --no-delay --in-turn
 . /guest/library.sh
+. /guest/says.sh
 wait_card
 card=/dev/mmcblk0
 rpmb=${card}rpmb
@@ -11,24 +12,6 @@ printf AAAABBBBCCCCDDDDEEEEFFFFGGGGHHHH >/tmp/key
 printf AAAABBBBCCCCDDDDEEEEFFFFGGGGHHHX >/tmp/other
 head -c 2560 /dev/urandom >/tmp/blocks
 head -c 256 /dev/urandom >/tmp/one
-
-# Runs it; its exit code is the first argument, or the script ends. What it said is in /tmp/said.
-emmclab() {
-    wanted=$1
-    shift
-    /guest/emmclab "$@" >/tmp/said 2>/tmp/complained </dev/null
-    status=$?
-    [ $status = "$wanted" ] || { cat /tmp/said /tmp/complained; fail "emmclab $*: exit code $status, expected $wanted"; }
-    echo "ok: emmclab $*: exit code $status"
-}
-
-says() {
-    grep -q -F -- "$1" /tmp/said || { cat /tmp/said; fail "emmclab does not say \"$1\""; }
-}
-
-complains() {
-    grep -q -F -- "$1" /tmp/complained || { cat /tmp/said /tmp/complained; fail "emmclab does not complain of \"$1\""; }
-}
 
 # The key, once.
 emmclab 0 rpmb counter $card

@@ -2,26 +2,13 @@
 # and after that one lets them pass the next one.
 # trial: --profile tight.toml --age aged.json --controller no-cqe --clock virtual
 . /guest/library.sh
+. /guest/says.sh
 wait_card
 card=/dev/mmcblk0
 export DM_DISABLE_UDEV=1
 for module in dm-mod dm-crypt xts algif_skcipher; do
     modprobe $module || fail "modprobe $module"
 done
-
-# Runs it; its exit code is the first argument, or the script ends. What it said is in /tmp/said.
-emmclab() {
-    wanted=$1
-    shift
-    /guest/emmclab "$@" >/tmp/said 2>/tmp/complained </dev/null
-    status=$?
-    [ $status = "$wanted" ] || { cat /tmp/said /tmp/complained; fail "emmclab $*: exit code $status, expected $wanted"; }
-}
-
-says() {
-    grep -q -F -- "$1" /tmp/said || { cat /tmp/said; fail "emmclab does not say \"$1\""; }
-    echo "ok: emmclab says \"$1\""
-}
 
 # A write of 4 KiB at random in a file of 16 MiB: sets write_us.
 measure() {

@@ -16,6 +16,7 @@ pub(crate) fn run(args: &[&str]) -> anyhow::Result<u8> {
     );
     let [script] = rest.as_slice() else { bail!("guest run: expected one script, not {rest:?}") };
     let script = fs::read_to_string(script).with_context(|| script.clone())?;
+    let script = super::test::with_says(&script);
     let is_ours = options.controller.is_some_and(|controller| controller != Controller::Qemu);
     let emmclab = if is_ours { Some(Emmclab::build()?) } else { None };
     let programs = programs::needed(&script)?;

@@ -168,12 +168,17 @@ fn trials(folder: &Path, name: &str, script: &str) -> anyhow::Result<Vec<Test>> 
             options.profile = folder.join(&options.profile).to_string_lossy().into_owned();
         }
         options.age = options.age.map(|job| if folder.join(&job).is_file() { folder.join(&job) } else { job });
-        tests.push(Test { name: name.into(), script: script.into(), options, line: words.join(" ") });
+        tests.push(Test { name: name.into(), script: with_says(script), options, line: words.join(" ") });
     }
     if tests.is_empty() {
         bail!("{name}: no line {HEAD} asks for a trial");
     }
     Ok(tests)
+}
+
+/// A script that runs emmclab in the guest has the functions for that in place of this line.
+pub(super) fn with_says(script: &str) -> String {
+    script.replacen(". /guest/says.sh\n", include_str!("says.sh"), 1)
 }
 
 #[cfg(test)]
