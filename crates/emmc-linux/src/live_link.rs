@@ -26,7 +26,7 @@ impl LiveLink {
     /// Errors: no card of MMC or SD; debugfs cannot be read.
     pub fn open(disk: &str) -> Result<Self, SourceError> {
         let refused = |reason: String| SourceError::Unsupported { name: disk.into(), reason };
-        if !is_card_name(&format!("/dev/{disk}")) {
+        if disk.contains('/') || !is_card_name(&format!("/dev/{disk}")) {
             return Err(refused("not a card at an MMC or SD host; a card reader hides its bus".into()));
         }
         let tree = Tree::live();

@@ -7,7 +7,7 @@ use emmc_port::{Layer, LayerKind, MountedOn, SystemUse, Writer};
 use emmc_regs::CardKind;
 use emmc_regs::ssr::Ssr;
 
-use super::{AdviseFacts, DAY_S, bytes};
+use super::{AdviseFacts, DAY_S, JOURNALD, LOGGERS, bytes};
 use crate::finding::{Finding, Severity};
 use crate::study::{StudyOptions, study};
 use crate::trim::trim_status;
@@ -17,9 +17,6 @@ const SHARE_NAMED: f64 = 0.1;
 /// Settings of the card that `study` judges and that matter to a running system.
 const OF_STUDY: [&str; 5] =
     ["command-queue-off", "bus-slower-than-offered", "bus-narrow", "stalls", "user-area-protection"];
-/// What systemd's journal is called as a process: 15 characters.
-const JOURNALD: &str = "systemd-journal";
-const LOGGERS: [&str; 4] = ["rsyslogd", "syslogd", "syslog-ng", "rs:main Q:Reg"];
 
 type Found = (Finding, Option<f64>);
 

@@ -5,7 +5,7 @@
 
 mod findings;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 mod worth;
 
 use emmc_port::{Activity, CardData, Stack, SystemUse};
@@ -17,6 +17,10 @@ pub use worth::{Period, Worth, WorthError, worth};
 
 /// Below this uptime the totals since the boot are of the boot itself. Unit: seconds.
 const UPTIME_MIN_S: u64 = 3600;
+/// What systemd's journal is called as a process: 15 characters.
+const JOURNALD: &str = "systemd-journal";
+const LOGGERS: [&str; 4] = ["rsyslogd", "syslogd", "syslog-ng", "rs:main Q:Reg"];
+
 pub(crate) const DAY_S: f64 = 86_400.0;
 pub(crate) const YEAR_DAYS: f64 = 365.25;
 

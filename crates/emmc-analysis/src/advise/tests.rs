@@ -205,3 +205,59 @@ fn too_few_samples_are_refused() {
     let nothing = worth(&samples(&[0, 0, 0, 0, 7, 7, 7]), day(4)).unwrap_err();
     assert!(nothing.to_string().starts_with("nothing was written before"), "{nothing}");
 }
+
+/// The findings of a card whose root has these options, and of this system.
+fn of(fstype: &str, options: &str, system: &SystemUse, card: Option<&CardData>) -> Vec<Finding> {
+    let (stack, activity) = (stack(mounted("/", fstype, options)), activity(1, 0));
+    let facts =
+        AdviseFacts { disk: "mmcblk0", stack: &stack, system, activity: &activity, card, left: None, now: None };
+    system_advice(&facts).findings.into_iter().map(|advised| advised.finding).collect()
+}
+
+fn options_find(fault: bool, fstype: &str, options: &str) -> Vec<Finding> {
+    let system = SystemUse::default();
+    if fault { of(fstype, options, &system, None) } else { of("ext4", GOOD, &system, None) }
+}
+
+fn folder_finds(path: &str, mount: &str, journald: Option<&str>) -> Vec<Finding> {
+    let folder = WrittenFolder { path: path.into(), mount: mount.into(), fstype: "ext4".into() };
+    let journald = journald.map(|storage| Journald { storage: storage.into(), has_folder: false });
+    of("ext4", GOOD, &SystemUse { folders: vec![folder], journald, ..SystemUse::default() }, None)
+}
+
+/// An id, and the findings of a system with the fault or without it.
+pub(crate) const CASES: [(&str, fn(bool) -> Vec<Finding>); 14] = [
+    ("advise-atime", |fault| options_find(fault, "ext4", "rw,relatime")),
+    ("advise-commit", |fault| options_find(fault, "ext4", "rw,noatime")),
+    ("advise-sync", |fault| options_find(fault, "ext4", "rw,sync")),
+    ("advise-data-journal", |fault| options_find(fault, "ext4", "rw,data=journal")),
+    ("advise-barrier", |fault| options_find(fault, "ext4", "rw,nobarrier")),
+    ("advise-fat", |fault| options_find(fault, "vfat", "rw")),
+    ("advise-ext2", |fault| options_find(fault, "ext2", "rw")),
+    ("advise-journal", |fault| folder_finds("/var/log", "/", Some(if fault { "persistent" } else { "volatile" }))),
+    ("advise-logs", |fault| folder_finds("/var/log", if fault { "/" } else { "/var/log" }, None)),
+    ("advise-tmp", |fault| folder_finds("/tmp", if fault { "/" } else { "/tmp" }, None)),
+    ("advise-scheduler", |fault| {
+        let scheduler = Some(if fault { "bfq" } else { "mq-deadline" }.to_owned());
+        of("ext4", GOOD, &SystemUse { scheduler, ..SystemUse::default() }, None)
+    }),
+    ("advise-swap", |fault| {
+        let name = if fault { "/dev/mmcblk0p2" } else { "/dev/zram0" }.to_owned();
+        let swaps = vec![SwapSpace { name, ..SwapSpace::default() }];
+        of("ext4", GOOD, &SystemUse { swaps, ..SystemUse::default() }, None)
+    }),
+    ("advise-writer", |fault| {
+        let written_bytes = if fault { 1000 } else { 0 };
+        let writers = vec![Writer { name: "database".into(), processes: 1, written_bytes }];
+        let watched = fault.then_some(WatchedWrites { seconds: 1.0, disk_bytes: None, writers });
+        of("ext4", GOOD, &SystemUse { watched, ..SystemUse::default() }, None)
+    }),
+    ("advise-alignment", |fault| {
+        // The partition begins at 4 MiB; HC_ERASE_GRP_SIZE in units of 512 KiB.
+        let mut bytes = [0; 512];
+        bytes[192] = 8;
+        bytes[224] = if fault { 12 } else { 8 };
+        let ext_csd = Some(emmc_regs::ext_csd::ExtCsd::from_bytes(bytes));
+        of("ext4", GOOD, &SystemUse::default(), Some(&CardData { ext_csd, ..CardData::default() }))
+    }),
+];
