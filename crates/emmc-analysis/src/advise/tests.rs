@@ -226,7 +226,9 @@ fn folder_finds(path: &str, mount: &str, journald: Option<&str>) -> Vec<Finding>
 }
 
 /// An id, and the findings of a system with the fault or without it.
-pub(crate) const CASES: [(&str, fn(bool) -> Vec<Finding>); 14] = [
+type Case = (&'static str, fn(bool) -> Vec<Finding>);
+
+pub(crate) const CASES: [Case; 14] = [
     ("advise-atime", |fault| options_find(fault, "ext4", "rw,relatime")),
     ("advise-commit", |fault| options_find(fault, "ext4", "rw,noatime")),
     ("advise-sync", |fault| options_find(fault, "ext4", "rw,sync")),
