@@ -6,7 +6,7 @@
 mod pin;
 
 use emmc_port::{BusInUse, BusRound, Host};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::health::{counted, link_errors};
 use crate::trust::{LogKind, read_log};
@@ -20,7 +20,7 @@ const CONTENT_PERCENT: f64 = 10.0;
 const NONE_SEEN: f64 = 2.995_732_273_553_991;
 
 /// What a round has shown.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Shown {

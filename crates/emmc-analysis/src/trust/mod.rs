@@ -18,6 +18,7 @@ use emmc_regs::r1::R1;
 use serde::Serialize;
 use serde_json::Value;
 
+use crate::bus::Shown;
 use crate::evidence::Evidence;
 use crate::finding::{self, Finding, Severity};
 use crate::health::{HealthOptions, LinkErrorKind, health};
@@ -36,6 +37,15 @@ pub struct ProbedFacts {
     pub capacity_is_there: Option<(bool, String)>,
     /// Whether discards have an effect, and what was seen.
     pub discards: Option<(bool, String)>,
+}
+
+/// What a stress of the bus has found: the result of `bus`.
+#[derive(Clone, Debug, PartialEq, Eq, serde::Deserialize)]
+pub struct StressedBus {
+    /// What the clock in use has shown.
+    pub shown: Shown,
+    /// The result in a sentence.
+    pub verdict: String,
 }
 
 /// What a test with a file has found.
@@ -71,6 +81,8 @@ pub struct Witnesses<'a> {
     pub probed: Option<&'a ProbedFacts>,
     /// Lines of `monitor`, oldest first.
     pub samples: &'a [Value],
+    /// A stress of the bus.
+    pub bus: Option<&'a StressedBus>,
     /// A test with a file.
     pub test: Option<&'a FileTest>,
 }
@@ -105,6 +117,7 @@ pub fn trust(witnesses: &Witnesses<'_>) -> Trust {
     findings.extend(read_only(witnesses, &log));
     findings.extend(of_log(&log));
     findings.extend(witnesses.probed.into_iter().flat_map(probed));
+    findings.extend(witnesses.bus.and_then(stressed));
     findings.extend(growing(witnesses.samples));
     findings.extend(witnesses.test.and_then(test));
     finding::sort(&mut findings);
@@ -114,6 +127,7 @@ pub fn trust(witnesses: &Witnesses<'_>) -> Trust {
         ("mounts", witnesses.activity.is_some()),
         ("the kernel's log", witnesses.log.is_some()),
         ("a probe", witnesses.probed.is_some()),
+        ("a stress of the bus", witnesses.bus.is_some()),
         ("samples of monitor", !witnesses.samples.is_empty()),
         ("a test with a file", witnesses.test.is_some()),
     ];
@@ -207,6 +221,12 @@ fn link(card: &CardData) -> Vec<Finding> {
         all.push(bus(Finding::new(Severity::Warning, "trust-bus", what).evidence("debugfs err_stats")));
     }
     all
+}
+
+fn stressed(found: &StressedBus) -> Option<Finding> {
+    let what = "The bus damages data while the card is read";
+    let finding = || Finding::new(Severity::Warning, "trust-bus", what).evidence(format!("bus: {}", found.verdict));
+    (found.shown == Shown::Errors).then(|| bus(finding()))
 }
 
 /// How to find out whether card or board is at fault.

@@ -136,6 +136,17 @@ fn test_finds((wrong, unreadable, elsewhere): (u64, u64, u64), is_later: bool) -
 pub(crate) type Case = (&'static str, fn(bool) -> Vec<Finding>);
 
 /// Each finding, with the fault and without it.
+#[test]
+fn a_stress_of_the_bus_speaks_only_with_errors() {
+    for (shown, severity) in
+        [(Shown::Errors, Severity::Warning), (Shown::Clean, Severity::Good), (Shown::CannotTell, Severity::Good)]
+    {
+        let bus = StressedBus { shown, verdict: "at 200 MHz".into() };
+        let found = trust(&Witnesses { bus: Some(&bus), ..Witnesses::default() });
+        assert_eq!((found.severity, found.witnesses), (severity, vec!["a stress of the bus"]));
+    }
+}
+
 pub(crate) const CASES: [Case; 19] = [
     ("trust-bad-blocks", |fault| {
         samples_find(json!({"time": "b", "vendor": {"bad_later": if fault { 9 } else { 2 }}, "io_errors": 0}))

@@ -20,6 +20,9 @@ pub(crate) struct TrustArgs {
     /// Output of `probe --json` for this card: its capacity, and whether it obeys discards
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) probe: Option<PathBuf>,
+    /// Output of `bus --json` for this card: whether its bus damages data
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) bus: Option<PathBuf>,
     /// Samples of this card by `monitor --append`: what grows
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) history: Option<PathBuf>,

@@ -69,6 +69,11 @@ fn a_copied_tree_a_probe_and_samples_are_witnesses() {
     emmclab(of_board).exits(0).says(&["registers", "mounts"]);
     let with_all = ["trust", "--registers", &registers, "--probe", &fake, "--history", &history];
     keys::documents("trust", &[of_board.map(String::from).to_vec(), with_all.map(String::from).to_vec()]);
+    let bus = r#"{"schema":"emmclab.bus/1","shown":"errors","verdict":"The bus has errors at 200 MHz","rounds":[]}"#;
+    let bus = save(&scratch("trust_bus"), "bus.json", bus);
+    let found = emmclab(["trust", "--registers", &registers, "--bus", &bus, "--json"]).exits(1).json();
+    assert_eq!(ids(&found), ["trust-bus"]);
+    emmclab(["trust", "--registers", &registers, "--bus", &fake]).exits(2);
     let wrong = emmclab(["trust", "--registers", &registers, "--history", &registers]).exits(2);
     assert!(wrong.stderr.contains("no line of emmclab.sample/1"), "{}", wrong.stderr);
 }

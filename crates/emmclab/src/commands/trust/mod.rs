@@ -9,7 +9,7 @@ use std::sync::atomic::AtomicBool;
 
 use anyhow::{Context, ensure};
 use emmc_analysis::Severity;
-use emmc_analysis::trust::{FileTest, ProbedFacts, Trust, Witnesses, trust};
+use emmc_analysis::trust::{FileTest, ProbedFacts, StressedBus, Trust, Witnesses, trust};
 use emmc_linux::stored_file;
 use serde_json::Value;
 
@@ -41,6 +41,7 @@ pub(crate) fn run(args: &TrustArgs, output: &mut Output) -> CommandResult {
     let names = place.as_ref().map(|place| names(place, sysroot)).unwrap_or_default();
     let log = log(args, sysroot, output)?;
     let probed = args.probe.as_deref().map(probed).transpose()?;
+    let bus = args.bus.as_deref().map(stressed).transpose()?;
     let samples = args.history.as_deref().map(samples).transpose()?.unwrap_or_default();
     let test = tested(args)?;
     let found = trust(&Witnesses {
@@ -49,6 +50,7 @@ pub(crate) fn run(args: &TrustArgs, output: &mut Output) -> CommandResult {
         log: log.as_deref(),
         names: &names,
         probed: probed.as_ref(),
+        bus: bus.as_ref(),
         samples: &samples,
         test: test.as_ref(),
     });
@@ -105,6 +107,15 @@ fn probed(path: &Path) -> anyhow::Result<ProbedFacts> {
     let name = path.display();
     ensure!(capacity.is_some() || discards.is_some(), "{name}: has no finding about capacity or discards");
     Ok(ProbedFacts { capacity_is_there: capacity, discards })
+}
+
+fn stressed(path: &Path) -> anyhow::Result<StressedBus> {
+    let name = path.display();
+    let bytes = crate::input::read(path, LOG_BYTES_MAX)?;
+    let document: Value = serde_json::from_slice(&bytes).with_context(|| format!("{name}: expected `bus --json`"))?;
+    let (found, expected) = (&document["schema"], super::bus::SCHEMA);
+    ensure!(found == expected, "{name}: expected the schema {expected}, found {found}");
+    serde_json::from_value(document).with_context(|| format!("{name}: expected `bus --json`"))
 }
 
 /// The lines of `emmclab.sample/1`.
