@@ -150,6 +150,7 @@ fn samples(per_day: &[u64]) -> Vec<HistoryPoint> {
         life_a: Some(2),
         life_b: None,
         pre_eol: None,
+        read_only: None,
         written_bytes: Some(written_bytes),
         cid: None,
     };

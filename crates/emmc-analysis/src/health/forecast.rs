@@ -8,8 +8,10 @@ use jiff::Timestamp;
 use serde::Serialize;
 
 use super::HealthError;
+use super::card_end::{CardEnd, EndEvidence, LifeEvidence, card_end};
 use super::history::HistoryPoint;
 use super::series::{self, Series};
+use super::wear_line::USED_UP;
 
 /// The assumption behind every bound here.
 const ASSUMPTION: &str = "wear continues at the constant rate of the observations used";
@@ -35,6 +37,8 @@ pub struct Forecast {
     pub first: String,
     /// Time of the last one; days are counted from here.
     pub last: String,
+    /// The card's end: 100 % used, or read-only before.
+    pub end: CardEnd,
     /// Type A cells.
     pub life_a: AreaForecast,
     /// Type B cells.
@@ -119,26 +123,21 @@ pub struct WrittenForecast {
 }
 
 impl Forecast {
-    /// When the life ends, in words for everyone: `at the present rate it ends between 2027-07-13 and 2028-03-31`.
+    /// When the card ends, in words for everyone: `at the present rate it ends between 2027-07-13 and 2028-03-31`.
     ///
-    /// The cell type that may end first decides; `None` if nothing bounds the end, or it was reached.
+    /// `None` if nothing bounds the end, or all of the rated life is used.
     pub fn end_of_life(&self) -> Option<String> {
-        first_to_end(&self.life_a, &self.life_b).end_of_life()
+        self.end.in_words()
     }
 }
 
-impl AreaForecast {
-    /// The same for one cell type.
-    pub fn end_of_life(&self) -> Option<String> {
-        let day = |moment: &Option<Moment>| {
-            let time = moment.as_ref()?.time.as_ref()?;
-            Some(time.split('T').next().unwrap_or(time).to_owned())
-        };
-        let earliest = day(&self.earliest).filter(|_| self.outcome != Outcome::Reached)?;
-        Some(match day(&self.latest) {
-            Some(latest) => format!("at the present rate it ends between {earliest} and {latest}"),
-            None => format!("at the present rate it ends on {earliest} or later"),
-        })
+impl Moment {
+    /// The day: `2027-07-13`; past the year 9999 `in 5000000 days`.
+    pub(super) fn day(&self) -> String {
+        match &self.time {
+            Some(time) => time.split('T').next().unwrap_or(time).to_owned(),
+            None => format!("in {} days", self.days.floor()),
+        }
     }
 }
 
@@ -154,14 +153,23 @@ pub fn forecast(points: &[HistoryPoint], options: &ForecastOptions) -> Result<Fo
         return Err(HealthError::InServiceLate { since: since.to_string(), first: first.time.to_string() });
     }
     let mut anomalies = Vec::new();
-    let life_a = area("DEVICE_LIFE_TIME_EST_TYP_A", &points, |point| point.life_a, options, &mut anomalies);
-    let life_b = area("DEVICE_LIFE_TIME_EST_TYP_B", &points, |point| point.life_b, options, &mut anomalies);
+    let (name_a, name_b) = ("DEVICE_LIFE_TIME_EST_TYP_A", "DEVICE_LIFE_TIME_EST_TYP_B");
+    let series_a = Series::new(name_a, &points, |point| point.life_a, &mut anomalies);
+    let series_b = Series::new(name_b, &points, |point| point.life_b, &mut anomalies);
+    let life_a = area(name_a, &points, |point| point.life_a, &series_a, options, &mut anomalies);
+    let life_b = area(name_b, &points, |point| point.life_b, &series_b, options, &mut anomalies);
+    let lives = [
+        LifeEvidence { series: &series_a, forecast: &life_a, evidence: EndEvidence::LifeA },
+        LifeEvidence { series: &series_b, forecast: &life_b, evidence: EndEvidence::LifeB },
+    ];
+    let end = card_end(&points, lives, options.in_service_since.map(|time| time.as_nanosecond()));
     Ok(Forecast {
         sentence: overall(&life_a, &life_b),
         assumption: ASSUMPTION,
         observations: points.len(),
         first: first.time.to_string(),
         last: last.time.to_string(),
+        end,
         life_a,
         life_b,
         anomalies,
@@ -195,16 +203,16 @@ fn area(
     register: &'static str,
     points: &[&HistoryPoint],
     value: impl Fn(&HistoryPoint) -> Option<u8>,
+    series: &Series,
     options: &ForecastOptions,
     anomalies: &mut Vec<String>,
 ) -> AreaForecast {
-    let series = Series::new(register, points, &value, anomalies);
     let Some((first, last)) = series.ends() else { return nothing(register, points, value) };
     if last.value == 11 {
-        return reached(register, &series);
+        return reached(register, series);
     }
     let new_at = options.in_service_since.map(|time| time.as_nanosecond());
-    let recent = series.longest_fit(new_at);
+    let recent = series.longest_fit(new_at, USED_UP);
     let day = |rate: f64| rate * series::NANOSECONDS_PER_DAY;
     let moment = |at: Option<i128>| at.map(|at| moment(at, last.at));
     let (earliest, latest) = (moment(recent.fit.end_min), moment(recent.fit.end_max));
@@ -213,7 +221,7 @@ fn area(
         (Some(_), None) => Outcome::NotBefore,
         _ => Outcome::Unknown,
     };
-    let sentence = sentence(&earliest, &latest).unwrap_or_else(|| single_time(points, &value, &series));
+    let sentence = sentence(&earliest, &latest).unwrap_or_else(|| single_time(points, &value, series));
     AreaForecast {
         register,
         outcome,
@@ -323,11 +331,11 @@ fn sentence(earliest: &Option<Moment>, latest: &Option<Moment>) -> Option<String
     })
 }
 
-fn moment(at: i128, last: i128) -> Moment {
+pub(super) fn moment(at: i128, last: i128) -> Moment {
     Moment { time: timestamp(at), days: (at - last) as f64 / series::NANOSECONDS_PER_DAY }
 }
 
-fn timestamp(at: i128) -> Option<String> {
+pub(super) fn timestamp(at: i128) -> Option<String> {
     let seconds = i64::try_from(at.div_euclid(1_000_000_000)).ok()?;
     Timestamp::from_second(seconds).ok().map(|time| time.to_string())
 }

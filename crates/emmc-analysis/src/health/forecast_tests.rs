@@ -9,7 +9,8 @@ const START: i64 = 1_700_006_400;
 
 fn point(day: i64, life_a: u8) -> HistoryPoint {
     let time = jiff::Timestamp::from_second(START + day * DAY).unwrap();
-    HistoryPoint { time, life_a: Some(life_a), life_b: None, pre_eol: None, written_bytes: None, cid: None }
+    let (life_b, pre_eol, read_only, written_bytes, cid) = (None, None, None, None, None);
+    HistoryPoint { time, life_a: Some(life_a), life_b, pre_eol, read_only, written_bytes, cid }
 }
 
 fn of(points: &[(i64, u8)]) -> Forecast {
@@ -62,7 +63,7 @@ fn the_end_is_said_with_its_dates_for_everyone() {
     let (earliest, latest) = dates.split_once(" and ").unwrap();
     assert!(earliest.len() == 10 && earliest < latest, "{bounded}");
     let open = of(&[(0, 2), (100, 2)]).end_of_life();
-    assert_eq!(open.as_deref(), Some("at the present rate it ends on 2026-05-03 or later"));
+    assert_eq!(open.as_deref(), Some("at the present rate it ends on 2025-11-28 or later"));
     assert_eq!((of(&[(0, 2)]).end_of_life(), of(&[(0, 10), (100, 11)]).end_of_life()), (None, None));
 }
 

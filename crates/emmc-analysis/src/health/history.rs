@@ -27,6 +27,9 @@ pub struct HistoryPoint {
     /// PRE_EOL_INFO as the register holds it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pre_eol: Option<u8>,
+    /// Whether the disk was read-only, or a filesystem on it after an error.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub read_only: Option<bool>,
     /// Total bytes that the host wrote to the card, if counted.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub written_bytes: Option<u64>,
@@ -51,6 +54,8 @@ struct Line {
     written_bytes: Option<u64>,
     cid: Option<String>,
     // Lines of others may have these keys with any value.
+    #[serde(default)]
+    read_only: serde_json::Value,
     #[serde(default)]
     schema: serde_json::Value,
     #[serde(default)]
@@ -104,6 +109,7 @@ impl HistoryPoint {
             life_a: byte(life(Area::A)),
             life_b: byte(life(Area::B)),
             pre_eol: byte(reading::pre_eol(card).raw),
+            read_only: None,
             written_bytes: None,
             cid: card.cid.map(|cid| cid.0.iter().map(|byte| format!("{byte:02x}")).collect()),
         })
@@ -189,6 +195,7 @@ fn point(name: &str, number: usize, text: &str) -> Result<(HistoryPoint, Sampled
         life_a: line.life_a.map(|byte| byte.0),
         life_b: line.life_b.map(|byte| byte.0),
         pre_eol: line.pre_eol.map(|byte| byte.0),
+        read_only: line.read_only.as_bool(),
         written_bytes: line.written_bytes,
         cid: line.cid,
     };
@@ -222,7 +229,7 @@ mod tests {
         let sample = |day: u8, boot: &str, written: u64, hash: &str| {
             format!(
                 "{{\"schema\":\"emmclab.sample/1\",\"time\":\"2026-01-{day:02}T00:00:00Z\",\"boot_id\":\"{boot}\",\
-                 \"life_a_raw\":2,\"life_b_raw\":1,\"pre_eol_raw\":1,\"card\":{{\"cid_hash\":\"{hash}\"}},\
+                 \"life_a_raw\":2,\"life_b_raw\":1,\"pre_eol_raw\":1,\"read_only\":false,\"card\":{{\"cid_hash\":\"{hash}\"}},\
                  \"host\":{{\"written_bytes\":{written}}}}}\n"
             )
         };
@@ -231,6 +238,7 @@ mod tests {
         let written: Vec<_> = points.iter().map(|point| point.written_bytes).collect();
         assert_eq!(written, [Some(100), Some(150), Some(160)]);
         assert_eq!((points[0].life_a, points[0].life_b, points[0].pre_eol), (Some(2), Some(1), Some(1)));
+        assert_eq!(points[2].read_only, Some(false));
         let mixed = parse_history("h", &(text + &sample(5, "two", 20, "bb"))).unwrap_err().to_string();
         assert!(mixed.starts_with("h: line 4: expected samples of one card") && mixed.contains("bb"), "{mixed}");
     }

@@ -3,6 +3,9 @@
 //! A value that a part or a source does not report is unknown, never bad and never zero. Absent on purpose: decoding of
 //! vendor health reports (`vendor`), and any guess at wear from age, speed or bytes written.
 
+mod card_end;
+#[cfg(test)]
+mod card_end_tests;
 mod check;
 mod endurance;
 mod error;
@@ -22,6 +25,7 @@ use emmc_regs::CardKind;
 use emmc_regs::ext_csd::reg;
 use serde::Serialize;
 
+pub use self::card_end::{CardEnd, EndEvidence};
 pub use self::check::{CheckResult, CheckStatus, PerfValue, check};
 pub use self::endurance::{Endurance, endurance};
 pub use self::error::HealthError;

@@ -1,7 +1,7 @@
 //! One register over time without values that cannot be wear, and the longest recent stretch with a constant rate.
 
 use super::history::HistoryPoint;
-use super::wear_line::{self, Fit, Seen};
+use super::wear_line::{self, Fit, Goal, Seen, USED_UP};
 
 pub(super) const NANOSECONDS_PER_DAY: f64 = 86_400e9;
 
@@ -9,6 +9,9 @@ pub(super) const NANOSECONDS_PER_DAY: f64 = 86_400e9;
 pub(super) struct Series {
     pub(super) seen: Vec<Seen>,
 }
+
+/// What no observation bounds.
+const NO_FIT: Fit = Fit { rate_min: 0.0, rate_max: None, end_min: None, end_max: None };
 
 /// The stretch used for a forecast.
 pub(super) struct Stretch {
@@ -66,12 +69,12 @@ impl Series {
     }
 
     /// The longest stretch up to the last observation that a line fits.
-    pub(super) fn longest_fit(&self, new_at: Option<i128>) -> Stretch {
-        if let Some(fit) = new_at.and_then(|_| wear_line::fit(&self.seen, new_at)) {
+    pub(super) fn longest_fit(&self, new_at: Option<i128>, goal: Goal) -> Stretch {
+        if let Some(fit) = new_at.and_then(|_| wear_line::fit(&self.seen, new_at, goal)) {
             return Stretch { fit, first: self.seen.first().copied(), count: self.seen.len(), rate_changed: false };
         }
-        let (start, fit) = longest_fit(&self.seen);
-        let fit = fit.unwrap_or(Fit { rate_min: 0.0, rate_max: None, end_min: None, end_max: None });
+        let (start, fit) = longest_fit(&self.seen, goal);
+        let fit = fit.unwrap_or(NO_FIT);
         Stretch {
             fit,
             first: self.seen.get(start).copied(),
@@ -79,12 +82,43 @@ impl Series {
             rate_changed: start > 0 || new_at.is_some(),
         }
     }
+
+    /// The observations after the last change of the rate: it came before the first one that does not fit those before.
+    ///
+    /// The longest stretch up to the last observation may begin before the change, and its bounds do not hold then.
+    pub(super) fn since_last_change(&self, new_at: Option<i128>, goal: Goal) -> Stretch {
+        let (mut start, mut new_at) = (0, new_at);
+        loop {
+            let rest = self.seen.get(start..).unwrap_or_default();
+            let count = fitting_prefix(rest, new_at, goal);
+            if count >= rest.len() {
+                let fit = wear_line::fit(rest, new_at, goal).unwrap_or(NO_FIT);
+                return Stretch { fit, first: rest.first().copied(), count: rest.len(), rate_changed: start > 0 };
+            }
+            (start, new_at) = (start + count, None);
+        }
+    }
+}
+
+/// Observations from the beginning that one line fits. A shorter stretch has fewer bands to pass: a binary search.
+fn fitting_prefix(seen: &[Seen], new_at: Option<i128>, goal: Goal) -> usize {
+    let fits = |count: usize| seen.get(..count).is_some_and(|first| wear_line::fit(first, new_at, goal).is_some());
+    let (mut low, mut high) = (1, seen.len());
+    while low < high {
+        let middle = high - (high - low) / 2;
+        if fits(middle) {
+            low = middle;
+        } else {
+            high = middle - 1;
+        }
+    }
+    low
 }
 
 /// Where the longest fitting stretch begins. A shorter stretch has fewer bands to pass, so it fits if a longer one
 /// does: a binary search finds the boundary.
-fn longest_fit(seen: &[Seen]) -> (usize, Option<Fit>) {
-    let fit_from = |start: usize| seen.get(start..).and_then(|rest| wear_line::fit(rest, None));
+fn longest_fit(seen: &[Seen], goal: Goal) -> (usize, Option<Fit>) {
+    let fit_from = |start: usize| seen.get(start..).and_then(|rest| wear_line::fit(rest, None, goal));
     let (mut low, mut high) = (0, seen.len().saturating_sub(1));
     while low < high {
         let middle = low + (high - low) / 2;
@@ -126,7 +160,7 @@ pub(super) fn by_written(
             anomalies.push(message);
         }
     }
-    let (_, fit) = longest_fit(&seen);
+    let (_, fit) = longest_fit(&seen, USED_UP);
     let last = seen.last().filter(|last| last.value < 11)?.at;
     let remaining = |end: i128| u64::try_from((end - last).max(0)).unwrap_or(u64::MAX);
     let fit = fit?;

@@ -1,7 +1,7 @@
 //! Health, forecast, endurance and vendor health as documents.
 
 use emmc_analysis::health::{
-    Absent, AreaForecast, Endurance, Forecast, Health, HostLink, LifeReading, Outcome, Reading,
+    Absent, AreaForecast, CardEnd, Endurance, Forecast, Health, HostLink, LifeReading, Moment, Outcome, Reading,
 };
 use emmc_analysis::{Finding, Severity};
 
@@ -120,7 +120,6 @@ fn host_link(link: &HostLink, document: &mut Document) {
 
 fn forecast(forecast: &Forecast, document: &mut Document) {
     let section = document.section("forecast", "Forecast");
-    section.paragraph(forecast.sentence.as_str());
     section.push(vec![
         KeyValue::new(
             "observations",
@@ -128,6 +127,7 @@ fn forecast(forecast: &Forecast, document: &mut Document) {
         ),
         KeyValue::new("assumption", forecast.assumption),
     ]);
+    section.push(vec![card_end(&forecast.end)]);
     for area in [&forecast.life_a, &forecast.life_b] {
         area_forecast(area, section);
     }
@@ -136,13 +136,27 @@ fn forecast(forecast: &Forecast, document: &mut Document) {
     }
 }
 
-fn area_forecast(area: &AreaForecast, section: &mut Section) {
-    let severity = match (area.outcome, area.earliest.as_ref().map(|moment| moment.days)) {
+/// Warning within a year.
+fn forecast_severity(outcome: Outcome, earliest: Option<&Moment>) -> Severity {
+    match (outcome, earliest.map(|moment| moment.days)) {
         (Outcome::Reached, _) => Severity::Critical,
         (Outcome::Unknown, _) => Severity::Unknown,
         (_, Some(days)) if days < 365.0 => Severity::Warning,
         _ => Severity::Notice,
-    };
+    }
+}
+
+fn card_end(end: &CardEnd) -> Finding {
+    let finding =
+        Finding::new(forecast_severity(end.outcome, end.earliest.as_ref()), "card-end", end.sentence.as_str());
+    match end.outcome {
+        Outcome::Bounded | Outcome::NotBefore => finding.evidence(end.assumption),
+        Outcome::Reached | Outcome::Unknown => finding,
+    }
+}
+
+fn area_forecast(area: &AreaForecast, section: &mut Section) {
+    let severity = forecast_severity(area.outcome, area.earliest.as_ref());
     let mut finding = Finding::new(severity, "forecast", format!("{}: {}", area.register, area.sentence));
     if let (Some(lower), Some(upper)) = (area.rate_lower_percent_per_day, area.rate_upper_percent_per_day) {
         finding = finding.evidence(format!("between {lower:.4} and {upper:.4} % of life a day"));

@@ -95,3 +95,5 @@ mod unbounded;
 mod vendor_report;
 #[cfg(feature = "twin")]
 mod what_if;
+#[cfg(feature = "sim")]
+mod whole_lives;

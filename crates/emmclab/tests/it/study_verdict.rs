@@ -55,7 +55,7 @@ fn earlier_observations_give_the_dates_between_which_the_life_ends() {
     let (study, health) = (of("study"), of("health"));
     assert_eq!(study["forecast"], health["forecast"]);
     let text = emmclab(["study", &now, "--full"].iter().chain(&options)).words();
-    let day = |which: &str| study["forecast"]["life_b"][which]["time"].as_str().unwrap()[..10].to_owned();
+    let day = |which: &str| study["forecast"]["end"][which]["time"].as_str().unwrap()[..10].to_owned();
     let ends = format!("at the present rate it ends between {} and {}", day("earliest"), day("latest"));
     assert!(text.contains(&format!("of rated life used (type B; type A: 0 % to 10 %); {ends}")), "{text}");
     assert!(text.contains(&format!("This card has used 80 % to 90 % of its rated life; {ends}.")), "{text}");

@@ -4,7 +4,7 @@
 
 use super::{Facts, Names};
 use crate::finding::{Finding, Severity};
-use crate::health::{AreaForecast, LifeReading};
+use crate::health::{Forecast, LifeReading};
 
 /// Adds the sentence and the command of a finding, unless the finding has its own.
 pub(super) fn complete(finding: &mut Finding, facts: &Facts<'_>, names: &Names<'_>) {
@@ -20,8 +20,8 @@ pub(super) fn complete(finding: &mut Finding, facts: &Facts<'_>, names: &Names<'
 
 fn summary(finding: &Finding, facts: &Facts<'_>) -> Option<String> {
     let plain = match finding.id {
-        "life-used-a" => return Some(life(&facts.health.life_a, facts.forecast.map(|forecast| &forecast.life_a))),
-        "life-used-b" => return Some(life(&facts.health.life_b, facts.forecast.map(|forecast| &forecast.life_b))),
+        "life-used-a" => return Some(life(&facts.health.life_a, facts.forecast)),
+        "life-used-b" => return Some(life(&facts.health.life_b, facts.forecast)),
         "pre-eol" if finding.severity == Severity::Critical => {
             "This card has nearly run out of spare blocks and may refuse writes soon."
         }
@@ -85,8 +85,8 @@ fn summary(finding: &Finding, facts: &Facts<'_>) -> Option<String> {
 }
 
 /// "This card has used 80 % to 90 % of its rated life; at the present rate it ends between ... and ...".
-fn life(life: &LifeReading, forecast: Option<&AreaForecast>) -> String {
-    let end = forecast.and_then(AreaForecast::end_of_life);
+fn life(life: &LifeReading, forecast: Option<&Forecast>) -> String {
+    let end = forecast.and_then(Forecast::end_of_life);
     match (life.used_lower_percent, life.used_upper_percent) {
         (Some(lower), Some(upper)) => {
             let rest = end.unwrap_or_else(|| format!("at most {} % is left", 100 - lower));
