@@ -1,27 +1,32 @@
 //! The one file that changes a card's configuration: it sends approved commands, and nothing else can.
 //!
 //! An [`Approved`] exists only where the field table allows the change, and a consent covers it (`emmc_port`); the
-//! caller holds the device exclusively (`session`). So does an [`FfuCommand`] of a firmware update, and an
-//! [`RpmbCommand`] that changes the RPMB, whose device nobody else may lock meanwhile. Absent on purpose: which
-//! commands, in which order (`emmc_analysis::plan`, `emmc_port::ffu`).
+//! caller holds the device exclusively (`session`). The same holds for an [`FfuCommand`] of a firmware update, a
+//! [`LockCommand`] that sets a password or erases, and an [`RpmbCommand`] that changes the RPMB, whose device nobody
+//! else may lock meanwhile. Absent on purpose: which commands, in which order (`emmc_analysis::plan`,
+//! `emmc_port::{ffu, lock}`).
 
 use std::fs::File;
 use std::io;
 use std::path::Path;
+use std::time::{Duration, Instant};
 
 use emmc_port::ffu::{FfuCommand, FfuPort};
+use emmc_port::lock::{LockAnswer, LockCommand, LockPort};
 use emmc_port::rpmb::{RpmbCommand, RpmbPort};
 use emmc_port::{Approved, ApprovedErase, CommandPort, PortError};
 use emmc_regs::CardKind;
 use emmc_regs::ext_csd::EXT_CSD_BYTES;
-use emmc_regs::r1::R1;
+use emmc_regs::r1::{R1, State};
 use emmc_regs::rpmb::Frame;
 
 use crate::ioctl::{self, BlockRead};
-use crate::{ffu_ioctl, rpmb_ioctl};
+use crate::{ffu_ioctl, lock_ioctl, rpmb_ioctl};
 
 /// What Linux gives every eMMC as its address.
 const EMMC_RCA: u16 = 1;
+/// How long a card may be busy after a request that only stores or compares a password. Assumed. Unit: ms.
+const BUSY_MS_MAX: u64 = 10_000;
 
 /// A card of this machine that takes approved commands.
 #[derive(Debug)]
@@ -61,7 +66,7 @@ impl CommandPort for LivePort {
     fn send(&mut self, command: Approved) -> Result<(), PortError> {
         let opcode = command.opcode();
         ioctl::send_approved(&self.device, command).map_err(|error| lost(opcode, &error))?;
-        self.status(opcode)
+        self.check_status(opcode)
     }
 
     /// The kernel sends the three commands without another one between them.
@@ -70,7 +75,7 @@ impl CommandPort for LivePort {
         for ((opcode, _), response) in command.commands().into_iter().zip(responses) {
             refused(opcode, response)?;
         }
-        self.status(38)
+        self.check_status(38)
     }
 }
 
@@ -81,14 +86,50 @@ impl FfuPort for LivePort {
         for (opcode, status) in statuses {
             refused(opcode, status)?;
         }
-        self.status(last)
+        self.check_status(last)
+    }
+}
+
+impl LockPort for LivePort {
+    fn status(&mut self) -> Result<R1, PortError> {
+        self.card_status().map(R1)
+    }
+
+    fn lock(&mut self, command: &LockCommand) -> Result<LockAnswer, PortError> {
+        let sent = lock_ioctl::send_lock(&self.device, command, EMMC_RCA);
+        let (mut seen, doubt) = match sent {
+            Ok([first, then]) => (first | then, None),
+            // Whatever the host missed, the card is asked.
+            Err(error) if matches!(error.raw_os_error(), Some(libc::ETIMEDOUT | libc::EILSEQ | libc::EIO)) => {
+                (0, Some(error.to_string()))
+            }
+            Err(error) => return Err(lost(42, &error)),
+        };
+        let errors = |status: u32| R1(status).errors(CardKind::Emmc).fold(0, |bits, bit| bits | 1 << bit.bit);
+        let most = Duration::from_millis(u64::from(command.timeout_ms()).max(BUSY_MS_MAX));
+        let begun = Instant::now();
+        loop {
+            let status = self.card_status()?;
+            seen |= status;
+            if R1(status).contains(R1::READY_FOR_DATA) && R1(status).state() == Some(State::Tran) {
+                return Ok(LockAnswer { status: R1(status | errors(seen)), doubt });
+            }
+            if begun.elapsed() > most {
+                let reason = format!("the card is still busy after {} s", most.as_secs());
+                return Err(PortError::Lost { opcode: 42, reason });
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        }
     }
 }
 
 impl LivePort {
-    fn status(&self, opcode: u8) -> Result<(), PortError> {
-        let status = ioctl::read_status(&self.device, EMMC_RCA).map_err(|error| lost(13, &error))?;
-        refused(opcode, status)
+    fn card_status(&self) -> Result<u32, PortError> {
+        ioctl::read_status(&self.device, EMMC_RCA).map_err(|error| lost(13, &error))
+    }
+
+    fn check_status(&self, opcode: u8) -> Result<(), PortError> {
+        refused(opcode, self.card_status()?)
     }
 }
 

@@ -34,6 +34,8 @@ mod list;
 mod live_card;
 #[cfg(feature = "bench")]
 mod live_link;
+#[cfg(feature = "bench")]
+mod lock_ioctl;
 mod mounts;
 #[cfg(feature = "trace")]
 pub mod paths;

@@ -12,6 +12,7 @@ mod command_port;
 mod error;
 pub mod ffu;
 mod file_tree;
+pub mod lock;
 mod merge;
 pub mod rpmb;
 pub mod saved;

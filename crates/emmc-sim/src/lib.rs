@@ -8,6 +8,7 @@ pub mod command_target;
 mod content;
 pub mod ffu;
 mod job;
+pub mod lock;
 mod polling;
 mod queue;
 pub mod rpmb;

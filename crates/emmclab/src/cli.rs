@@ -23,6 +23,8 @@ mod history;
 mod known;
 #[cfg(feature = "serve")]
 mod lab;
+#[cfg(feature = "bench")]
+mod lock;
 mod monitor;
 mod plan;
 #[cfg(feature = "bench")]
@@ -78,6 +80,8 @@ pub(crate) use history::HistoryArgs;
 pub(crate) use lab::{
     DmaArg, FilesystemArg, LabCalibrateArgs, LabCommand, LabMachineArgs, LabOrder, LabRunArgs, LabSweepArgs,
 };
+#[cfg(feature = "bench")]
+pub(crate) use lock::{LockCommand, LockForceEraseArgs, LockSetArgs};
 pub(crate) use monitor::MonitorArgs;
 pub(crate) use plan::{AwarenessArg, HwpartArgs, PinArg, PlanCommand, RemovalArg, StateArg, WpArgs, WpBootArg};
 #[cfg(feature = "bench")]
@@ -164,6 +168,10 @@ pub(crate) enum Command {
     /// Update a card's firmware in the field, or report how the card stands with it
     #[cfg(feature = "bench")]
     Ffu(FfuArgs),
+    /// Lock a card by a password, unlock it, or report whether it is locked
+    #[cfg(feature = "bench")]
+    #[command(subcommand)]
+    Lock(LockCommand),
     /// Study a card: what it is, how it is configured, how healthy it is, and what to do about it
     Study(StudyArgs),
     /// Measure the speed of a device, a file or a virtual card with the classic benchmarks

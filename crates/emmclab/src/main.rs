@@ -64,6 +64,8 @@ fn main() -> ExitCode {
         Command::Rpmb(command) => commands::rpmb::run(&command, &mut output),
         #[cfg(feature = "bench")]
         Command::Ffu(args) => commands::ffu::run(&args, &mut output),
+        #[cfg(feature = "bench")]
+        Command::Lock(command) => commands::lock::run(&command, &mut output),
         Command::Study(args) => commands::study::run(&args, &mut output),
         #[cfg(feature = "bench")]
         Command::Bench(args) => commands::bench::run(&args, &mut output),

@@ -7,11 +7,12 @@ const LINES_MAX: usize = 400;
 const TABLES: [&str; 2] = ["crates/emmc-regs/src/ext_csd/table_", "crates/emmc-regs/src/manufacturer/table.rs"];
 
 /// The files that may hold `unsafe` code, each with its reason beside it.
-const UNSAFE_FILES: [&str; 16] = [
+const UNSAFE_FILES: [&str; 17] = [
     "crates/emmc-linux/src/block_io/discard.rs",
     "crates/emmc-linux/src/block_io/uring.rs",
     "crates/emmc-linux/src/ffu_ioctl.rs",
     "crates/emmc-linux/src/ioctl.rs",
+    "crates/emmc-linux/src/lock_ioctl.rs",
     "crates/emmc-linux/src/rpmb_ioctl.rs",
     "crates/emmc-linux/src/stdio.rs",
     "crates/emmc-qemu/src/device.rs",
@@ -30,16 +31,18 @@ const UNSAFE_FILES: [&str; 16] = [
 const EDGE: [&str; 7] = ["emmc-linux", "emmc-qemu", "emmc-serve", "emmc-lab", "emmc-compare", "emmc-guest", "emmclab"];
 
 /// The functions that send what changes a card, where they are, and the one file that calls them.
-const SENDS: [&str; 4] = [
+const SENDS: [&str; 5] = [
     concat!("send_", "approved("),
     concat!("ioctl::send_", "erase("),
     concat!("send_", "firmware("),
+    concat!("send_", "lock("),
     concat!("send_", "rpmb("),
 ];
-const SENDERS: [&str; 4] = [
+const SENDERS: [&str; 5] = [
     "crates/emmc-linux/src/commit.rs",
     "crates/emmc-linux/src/ffu_ioctl.rs",
     "crates/emmc-linux/src/ioctl.rs",
+    "crates/emmc-linux/src/lock_ioctl.rs",
     "crates/emmc-linux/src/rpmb_ioctl.rs",
 ];
 

@@ -136,17 +136,17 @@ impl Card {
     /// The data of CMD42 has arrived.
     pub(super) fn use_lock_data(&mut self, bytes: &[u8], now: Instant) -> Instant {
         let order = order(bytes).filter(|_| !self.password_is_disabled());
-        if order == Some(Order::ForceErase) && (!self.lock.is_locked() || !self.takes_force_erase()) {
-            self.status.raise(R1::LOCK_UNLOCK_FAILED);
-            return now;
-        }
-        if !order.is_some_and(|order| self.lock.apply(order)) {
-            self.status.raise(R1::LOCK_UNLOCK_FAILED);
-            return now;
-        }
-        if order == Some(Order::ForceErase) {
+        if order == Some(Order::ForceErase) && self.lock.is_locked() && self.takes_force_erase() {
+            // The card stays locked until nothing is left: a power cut on the way must not open it.
             let erased = self.erase_everything(now);
+            if erased.is_ok() {
+                self.lock.apply(Order::ForceErase);
+            }
             return self.done_or_failed(erased, now);
+        }
+        if !order.filter(|order| *order != Order::ForceErase).is_some_and(|order| self.lock.apply(order)) {
+            self.status.raise(R1::LOCK_UNLOCK_FAILED);
+            return now;
         }
         now + STORE
     }

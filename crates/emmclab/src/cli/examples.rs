@@ -144,6 +144,14 @@ const EXAMPLES: &[Example] = &[
     example("rpmb key", "emmclab rpmb key /dev/mmcblk0rpmb --key key.bin", "one-time; asks for the serial number"),
     #[cfg(feature = "bench")]
     example("ffu", "emmclab ffu /dev/mmcblk0 firmware.bin --for 15:M8G1GC", "for real; asks for the serial number"),
+    #[cfg(feature = "bench")]
+    example("lock status", "emmclab lock status /dev/mmcblk0", "whether the card is locked by a password"),
+    #[cfg(feature = "bench")]
+    example("lock off", "emmclab lock off /dev/mmcblk0 --password secret.txt", "until the next power-up"),
+    #[cfg(feature = "bench")]
+    example("lock set", "emmclab lock set /dev/mmcblk0 --password secret.txt", "asks for the serial number"),
+    #[cfg(feature = "bench")]
+    example("lock force-erase", "emmclab lock force-erase /dev/mmcblk0 --destroy", "asks for the name"),
     example("study", "emmclab study /dev/mmcblk0", "a report on a card of this machine"),
     example("study", "emmclab study ext_csd.hex --with cid.txt", "the same from saved files"),
     #[cfg(feature = "html")]

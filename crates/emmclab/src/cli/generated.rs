@@ -50,6 +50,8 @@ pub(crate) enum DocumentName {
     Rpmb,
     #[cfg(feature = "bench")]
     Ffu,
+    #[cfg(feature = "bench")]
+    Lock,
     Study,
     #[cfg(feature = "bench")]
     Bench,

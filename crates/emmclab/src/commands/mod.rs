@@ -23,6 +23,8 @@ pub(crate) mod help;
 #[cfg(feature = "serve")]
 pub(crate) mod lab;
 pub(crate) mod list;
+#[cfg(feature = "bench")]
+pub(crate) mod lock;
 pub(crate) mod monitor;
 #[cfg(feature = "pages")]
 pub(crate) mod pages;
@@ -33,6 +35,8 @@ pub(crate) mod probe;
 pub(crate) mod rpmb;
 #[cfg(feature = "schema")]
 pub(crate) mod schema;
+#[cfg(feature = "bench")]
+mod secret_file;
 #[cfg(feature = "serve")]
 pub(crate) mod serve;
 pub(crate) mod show;

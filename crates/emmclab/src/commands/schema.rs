@@ -42,6 +42,8 @@ fn schema(document: DocumentName) -> Value {
         DocumentName::Rpmb => enveloped::<super::rpmb::RpmbDocument>(super::rpmb::SCHEMA),
         #[cfg(feature = "bench")]
         DocumentName::Ffu => enveloped::<super::ffu::FfuDocument>(super::ffu::SCHEMA),
+        #[cfg(feature = "bench")]
+        DocumentName::Lock => enveloped::<super::lock::LockDocument>(super::lock::SCHEMA),
         DocumentName::Study => enveloped::<study::StudyDocument>(study::SCHEMA),
         #[cfg(feature = "bench")]
         DocumentName::Bench => enveloped::<super::bench::BenchDocument>(super::bench::SCHEMA),

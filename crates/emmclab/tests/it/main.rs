@@ -56,6 +56,10 @@ mod lab;
 #[cfg(feature = "sim")]
 mod latencies;
 mod live_card;
+#[cfg(all(feature = "bench", feature = "sim"))]
+mod lock;
+#[cfg(all(feature = "bench", feature = "sim"))]
+mod lock_cuts;
 mod monitor;
 mod pages;
 #[cfg(feature = "html")]

@@ -8,7 +8,8 @@ use emmc_analysis::plan::{CardIdentity, Plan, Standing};
 use emmc_linux::LivePort;
 use emmc_linux::block_io::{BlockIo, Opening, TargetHandle};
 use emmc_linux::session::{Keep, Session, SessionError};
-use emmc_port::{Consent, SourceError};
+use emmc_linux::usage::Occupied;
+use emmc_port::{CardData, Consent, SourceError};
 use emmc_workload::Unwatched;
 
 use super::{ApplyDocument, consent, port_error, unsupported, work};
@@ -43,6 +44,52 @@ pub(in crate::commands) fn done<T>(name: &str, step: Result<T, SessionError>) ->
         SessionError::Target(error) => read_failed(name, format!("{error}; nothing was sent")),
         error @ SessionError::OutOfOrder { .. } => error.into(),
     })
+}
+
+/// Works on a whole card of this machine that nobody uses: looks at it, asks, holds it exclusively, looks again, works.
+///
+/// `look` says whether the card can be worked on, and what about it must not change until then.
+/// Errors: those of `look`; [`Refused`]: a part of a card, in use, not agreed to, another card by now; no card.
+pub(in crate::commands) fn work_on_held<C: PartialEq, R>(
+    name: &str,
+    look: impl Fn(&CardData) -> anyhow::Result<C>,
+    ask: impl FnOnce(&CardData, &C, &Occupied) -> Result<Consent, Refused>,
+    work: impl FnOnce(&mut LivePort, (&CardData, C), Consent, &Arc<AtomicBool>) -> R,
+) -> anyhow::Result<R> {
+    let node = check_name(name)?;
+    let stop = Arc::new(AtomicBool::new(false));
+    let session = Session::place(&node, name, &stop).map_err(|error| read_failed(name, error))?;
+    let Some(mut session) = session else { return unsupported(name, "not a block device") };
+    done(name, session.check())?;
+    // The card behind the handle, whatever its name leads to later.
+    let path = session.handle().path().to_owned();
+    let mut port = LivePort::open(&path).map_err(|error| read_failed(name, error))?;
+    let card = crate::source::open_one(&node.to_string_lossy(), None)?;
+    let before = look(&card)?;
+    let mut agreed = None;
+    let asked = session.consent([0, 0], |found| {
+        agreed = Some(ask(&card, &before, found).map_err(|refused| refused.0)?);
+        Ok(())
+    });
+    done(name, asked)?;
+    let Some(consent) = agreed else { return Err(Refused(format!("{name}: nobody agreed; nothing was sent")).into()) };
+    stop_by_signal(&stop)?;
+    done(name, session.hold(&Opening::plain(true, &stop)))?;
+    done(name, session.save([0, 0], Keep::Nowhere, &mut Unwatched))?;
+    // Nobody else can hold it now: what it is, is compared once more.
+    let again = crate::source::open_one(&node.to_string_lossy(), None)?;
+    if again.cid != card.cid || look(&again)? != before {
+        return Err(Refused(format!("{name}: the card is another one by now; nothing was sent")).into());
+    }
+    let carried = session.overwrite(
+        |held: BlockIo, _: &TargetHandle| {
+            let result = work(&mut port, (&card, before), consent, &stop);
+            drop(held);
+            result
+        },
+        &mut Unwatched,
+    );
+    Ok(done(name, carried)?.result.unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
 }
 
 /// Where a card stands.
