@@ -16,6 +16,12 @@ sum() {
     dd if=$card bs=64k count=16 iflag=direct 2>/dev/null | sha256sum | cut -d ' ' -f 1
 }
 
+mkfs.ext4 -q -F $card 65536 || fail mkfs.ext4
+mount -t ext4 $card /mnt || fail mount
+emmclab 4 lock set $card --password /tmp/one --permanent "$serial"
+complains mounted
+umount /mnt || fail umount
+
 dd if=/dev/urandom of=/tmp/content bs=64k count=16 2>/dev/null
 dd if=/tmp/content of=$card bs=64k oflag=direct 2>/dev/null || fail 'write the content'
 content=$(sha256sum </tmp/content | cut -d ' ' -f 1)
@@ -34,11 +40,6 @@ emmclab 1 lock on $card --password /tmp/one
 says 'or the card has none'
 emmclab 1 lock force-erase $card --destroy --yes-i-mean mmcblk0
 says 'the card is not locked'
-mkfs.ext4 -q -F -E offset=16777216 $card 65536 || fail mkfs.ext4
-mount -t ext4 -o loop,offset=16777216 $card /mnt || fail mount
-emmclab 4 lock set $card --password /tmp/one --permanent "$serial"
-complains 'in use'
-umount /mnt || fail umount
 
 # A password; locked, nothing is read; unlocked, all is there.
 emmclab 0 lock set $card --password /tmp/one --permanent "$serial"

@@ -40,7 +40,10 @@ fn read_failed(name: &str, reason: impl ToString) -> anyhow::Error {
 /// A step of a session; what was refused for safety has its exit code, what cannot be opened is not supported.
 pub(in crate::commands) fn done<T>(name: &str, step: Result<T, SessionError>) -> anyhow::Result<T> {
     step.map_err(|error| match error {
-        SessionError::Refused(why) => Refused(format!("{why}; nothing was sent")).into(),
+        SessionError::Refused(why) => {
+            let why = why.strip_suffix("; nothing was sent").unwrap_or(&why);
+            Refused(format!("{why}; nothing was sent")).into()
+        }
         SessionError::Target(error) => read_failed(name, format!("{error}; nothing was sent")),
         error @ SessionError::OutOfOrder { .. } => error.into(),
     })
