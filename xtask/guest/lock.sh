@@ -23,7 +23,7 @@ complains mounted
 umount /mnt || fail umount
 
 dd if=/dev/urandom of=/tmp/content bs=64k count=16 2>/dev/null
-dd if=/tmp/content of=$card bs=64k oflag=direct 2>/dev/null || fail 'write the content'
+dd if=/tmp/content of=$card bs=64k oflag=direct conv=fsync 2>/dev/null || fail 'write the content'
 content=$(sha256sum </tmp/content | cut -d ' ' -f 1)
 expect content "$(sum)" "$content"
 echo 0 >/sys/block/mmcblk0boot0/force_ro
@@ -69,22 +69,20 @@ emmclab 0 lock force-erase $card --destroy --yes-i-mean mmcblk0
 says 'The card is erased, has no password, and is not locked.'
 refused 'content after a forced erase' test "$(sum)" = "$content"
 expect 'the boot area after a forced erase' "$(dd if=${card}boot0 bs=64k count=1 iflag=direct 2>/dev/null | sha256sum)" "$boot"
-dd if=/tmp/content of=$card bs=64k oflag=direct 2>/dev/null || fail 'write after a forced erase'
+dd if=/tmp/content of=$card bs=64k oflag=direct conv=fsync 2>/dev/null || fail 'write after a forced erase'
 expect 'content after that' "$(sum)" "$content"
 
-# A card that is locked at power-up: whether the kernel finds it.
+# A card that is locked at power-up: SDHCI's driver goes on where tuning fails, and HS400 with the enhanced strobe has none.
 emmclab 0 lock set $card --password /tmp/one --permanent "$serial"
 power_reader=$(reader)
 echo "$power_reader" >/sys/bus/pci/drivers/sdhci-pci/unbind
 ask ctl cut >/dev/null || fail 'cut the power'
 ask ctl on >/dev/null || fail 'give the power back'
 echo "$power_reader" >/sys/bus/pci/drivers/sdhci-pci/bind
-sleep 5
-dmesg | tail -n 6
-if [ -b $card ]; then
-    echo 'ok: the kernel finds the locked card'
-    emmclab 1 lock status $card
-    emmclab 0 lock clear $card --password /tmp/one
-else
-    echo 'ok: the kernel does not find the locked card'
-fi
+wait_card
+dmesg | grep -i -E 'mmc0.*(tuning|new )' | tail -n 3
+emmclab 1 lock status $card
+emmclab 0 lock off $card --password /tmp/one
+says "blockdev --rereadpt $card"
+expect 'content after the power-up of a locked card' "$(sum)" "$content"
+emmclab 0 lock clear $card --password /tmp/one

@@ -96,7 +96,7 @@ impl<'a> Wanted<'a> {
         ];
         if is_device {
             lost.push(
-                "the card, to Linux: a kernel that uses HS200 or HS400 does not find a card that is locked at power-up"
+                "the card, to Linux: a locked card cannot be tuned, so a kernel may not find one that is locked at power-up"
                     .into(),
             );
         }
