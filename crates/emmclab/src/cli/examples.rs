@@ -149,6 +149,10 @@ const EXAMPLES: &[Example] = &[
     #[cfg(feature = "bench")]
     example("lock off", "emmclab lock off /dev/mmcblk0 --password secret.txt", "until the next power-up"),
     #[cfg(feature = "bench")]
+    example("lock on", "emmclab lock on /dev/mmcblk0 --password secret.txt", "now"),
+    #[cfg(feature = "bench")]
+    example("lock clear", "emmclab lock clear /dev/mmcblk0 --password secret.txt", "for good; also unlocks"),
+    #[cfg(feature = "bench")]
     example("lock set", "emmclab lock set /dev/mmcblk0 --password secret.txt", "asks for the serial number"),
     #[cfg(feature = "bench")]
     example("lock force-erase", "emmclab lock force-erase /dev/mmcblk0 --destroy", "asks for the name"),
