@@ -124,13 +124,24 @@ fn blocked(status: &TrimStatus, reach: &Reach) -> Option<Finding> {
     {
         finding = finding.evidence(format!("written since the filesystem was made: {}", size(lifetime)));
     }
-    Some(passes(finding, layer))
+    let is_below_open = below.and_then(|below| below.discard_max_bytes).is_some_and(|most| most > 0);
+    Some(passes(finding, layer, is_below_open))
 }
 
-/// How to let a layer pass discards on.
-fn passes(finding: Finding, layer: &Layer) -> Finding {
+/// How to let a layer pass discards on; `is_below_open`: the one below accepts them.
+fn passes(finding: Finding, layer: &Layer, is_below_open: bool) -> Finding {
     let name = layer.mapped_name.clone().unwrap_or_else(|| layer.name.clone());
     match layer.kind {
+        LayerKind::Lvm if is_below_open => finding
+            .command(
+                format!("dmsetup table {name} | dmsetup load {name} && dmsetup resume {name}"),
+                "its limits are those of the time when it was activated; its own table, loaded again, takes those of \
+                 today, also while it is mounted; `lvchange --refresh` does not",
+            )
+            .advice(
+                "linear and striped volumes pass discards on then, as they do after the next boot; snapshots do not; \
+                 of a thin volume look for `ignore_discard` of its pool",
+            ),
         LayerKind::Crypt => finding
             .command(
                 format!("cryptsetup refresh --allow-discards --persistent {name}"),

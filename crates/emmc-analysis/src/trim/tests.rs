@@ -59,6 +59,20 @@ fn the_lowest_layer_that_stops_discards_is_named() {
 }
 
 #[test]
+fn a_volume_with_the_limits_of_an_earlier_time_loads_its_table_again() {
+    let blocked = |below| {
+        let mut stack = stack(0, 1 << 30, "rw");
+        let layer = stack.layers.iter_mut().find(|layer| layer.kind == LayerKind::Crypt).unwrap();
+        layer.kind = LayerKind::Lvm;
+        let disk = layer.below[0].clone();
+        stack.layers.iter_mut().find(|layer| layer.name == disk).unwrap().discard_max_bytes = below;
+        trim_status(Some(&card(8, 0x15)), stack, None, None).findings[0].commands[0].command.clone()
+    };
+    assert_eq!(blocked(Some(1 << 30)), "dmsetup table secret | dmsetup load secret && dmsetup resume secret");
+    assert_eq!(blocked(None), "dmsetup table secret");
+}
+
+#[test]
 fn a_disk_that_sends_nothing_is_not_blamed_on_a_layer_above() {
     let mut stack = stack(0, 0, "rw");
     stack.layers[0].discard_max_hw_bytes = Some(4096);
