@@ -88,7 +88,11 @@ fn a_password_locks_the_card_at_every_power_up_until_it_is_removed() {
     status.says(&["The card is locked", "lock off", "lock force-erase"]);
     card.lock(&["on", "CARD", "--password", "one"]).exits(0).says(&["locked already", "the password was not tried"]);
     let off = card.lock(&["off", "CARD", "--password", "one"]).exits(0);
-    off.says(&["The card is not locked until the next power-up.", "Warning: a virtual card is powered off"]);
+    off.says(&[
+        "The card is not locked until the next power-up.",
+        "Warning: a virtual card is powered off",
+        "has a password yes",
+    ]);
     assert!(card.is_locked());
     // Another password, and no password.
     let wrong = card.lock(&["off", "CARD", "--password", "two"]).exits(1);

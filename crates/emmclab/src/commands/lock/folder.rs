@@ -60,7 +60,7 @@ pub(super) fn change(folder: &str, wanted: &Wanted<'_>) -> anyhow::Result<LockDo
         let mut document = LockDocument::of(wanted.action(), wanted.target, &card, registers);
         wanted.carry(port, consent, &stop, &mut document);
         // The card is powered off now, and the next power-up locks it if it has a password.
-        if document.ended == Some("done") && document.has_password.is_none() && document.locked == Some(false) {
+        if document.action == "off" && document.ended == Some("done") {
             let what = "a virtual card is powered off when the command ends: at its next power-up it is locked again";
             document.warnings.push(what.into());
         }

@@ -47,7 +47,8 @@ pub(crate) struct LockDocument {
     was_locked: Option<bool>,
     /// Whether it is locked now; absent if it does not answer.
     locked: Option<bool>,
-    /// Whether it has a password. A card that is not locked does not say it: absent, but after `set` and `clear`.
+    /// Whether it has a password. A card that is not locked does not say it: absent, unless this command
+    /// has shown it.
     has_password: Option<bool>,
     /// How it ended: `done`, `already` so, `stopped` by a signal, `refused` by the card, `surprise`: the card is not as
     /// expected, `lost`: it does not answer. Absent of a status.

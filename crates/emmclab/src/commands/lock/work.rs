@@ -161,6 +161,7 @@ impl<'a> Wanted<'a> {
         (document.was_locked, document.locked) = (done.was_locked, done.is_locked);
         document.has_password = match (&self.order, ended) {
             (Order::Clear(_) | Order::ForceErase, "done") => Some(false),
+            (Order::Lock(_) | Order::Unlock(_), "done") => Some(true),
             // What was there before stays unknown where the new one was not taken.
             (Order::Set { .. }, _) if done.is_set == Some(true) => Some(true),
             _ => done.is_locked.filter(|locked| *locked),
