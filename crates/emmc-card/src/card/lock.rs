@@ -136,19 +136,21 @@ impl Card {
     /// The data of CMD42 has arrived.
     pub(super) fn use_lock_data(&mut self, bytes: &[u8], now: Instant) -> Instant {
         let order = order(bytes).filter(|_| !self.password_is_disabled());
-        if order == Some(Order::ForceErase) && self.lock.is_locked() && self.takes_force_erase() {
+        match order {
             // The card stays locked until nothing is left: a power cut on the way must not open it.
-            let erased = self.erase_everything(now);
-            if erased.is_ok() {
-                self.lock.apply(Order::ForceErase);
+            Some(Order::ForceErase) if self.lock.is_locked() && self.takes_force_erase() => {
+                let erased = self.erase_everything(now);
+                if erased.is_ok() {
+                    self.lock.apply(Order::ForceErase);
+                }
+                self.done_or_failed(erased, now)
             }
-            return self.done_or_failed(erased, now);
+            Some(order) if order != Order::ForceErase && self.lock.apply(order) => now + STORE,
+            _ => {
+                self.status.raise(R1::LOCK_UNLOCK_FAILED);
+                now
+            }
         }
-        if !order.filter(|order| *order != Order::ForceErase).is_some_and(|order| self.lock.apply(order)) {
-            self.status.raise(R1::LOCK_UNLOCK_FAILED);
-            return now;
-        }
-        now + STORE
     }
 
     /// USER_WP.PERM_PSWD_DIS: the password is permanently disabled.

@@ -12,30 +12,12 @@ pub struct Password(Vec<u8>);
 /// Bytes that are no password. It has none of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PasswordError {
-    /// None, or too many.
-    #[error("{found}; expected 1 to 16 bytes, and perhaps an end of line, which does not count")]
-    Length {
-        /// Their number.
-        found: Found,
-    },
-}
-
-/// How many bytes were found.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Found {
     /// None but perhaps an end of line.
-    Nothing,
+    #[error("nothing; expected 1 to 16 bytes, and perhaps an end of line, which does not count")]
+    Empty,
     /// More than a password has.
-    TooMany,
-}
-
-impl fmt::Display for Found {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Nothing => "nothing",
-            Self::TooMany => "more than 16 bytes",
-        })
-    }
+    #[error("more than 16 bytes; expected 1 to 16 bytes, and perhaps an end of line, which does not count")]
+    TooLong,
 }
 
 impl Password {
@@ -47,11 +29,10 @@ impl Password {
     /// Errors: none, or more than 16.
     pub fn from_file(content: &[u8]) -> Result<Self, PasswordError> {
         let text = content.strip_suffix(b"\n").map_or(content, |text| text.strip_suffix(b"\r").unwrap_or(text));
-        let length = |found| Err(PasswordError::Length { found });
         match text.len() {
-            0 => length(Found::Nothing),
+            0 => Err(PasswordError::Empty),
             1..=BYTES_MAX => Ok(Self(text.to_vec())),
-            _ => length(Found::TooMany),
+            _ => Err(PasswordError::TooLong),
         }
     }
 

@@ -49,6 +49,31 @@ pub(in crate::commands) fn done<T>(name: &str, step: Result<T, SessionError>) ->
     })
 }
 
+/// A whole card of this machine that nobody uses, at the beginning of its session.
+struct Placed {
+    node: PathBuf,
+    stop: Arc<AtomicBool>,
+    session: Session,
+    port: LivePort,
+    card: CardData,
+}
+
+impl Placed {
+    /// Errors: [`Refused`]: a part of a card, in use; no card.
+    fn at(name: &str) -> anyhow::Result<Self> {
+        let node = check_name(name)?;
+        let stop = Arc::new(AtomicBool::new(false));
+        let session = Session::place(&node, name, &stop).map_err(|error| read_failed(name, error))?;
+        let Some(mut session) = session else { return unsupported(name, "not a block device") };
+        done(name, session.check())?;
+        // The card behind the handle, whatever its name leads to later.
+        let path = session.handle().path().to_owned();
+        let port = LivePort::open(&path).map_err(|error| read_failed(name, error))?;
+        let card = crate::source::open_one(&node.to_string_lossy(), None)?;
+        Ok(Self { node, stop, session, port, card })
+    }
+}
+
 /// Works on a whole card of this machine that nobody uses: looks at it, asks, holds it exclusively, looks again, works.
 ///
 /// `look` says whether the card can be worked on, and what about it must not change until then.
@@ -59,15 +84,7 @@ pub(in crate::commands) fn work_on_held<C: PartialEq, R>(
     ask: impl FnOnce(&CardData, &C, &Occupied) -> Result<Consent, Refused>,
     work: impl FnOnce(&mut LivePort, (&CardData, C), Consent, &Arc<AtomicBool>) -> R,
 ) -> anyhow::Result<R> {
-    let node = check_name(name)?;
-    let stop = Arc::new(AtomicBool::new(false));
-    let session = Session::place(&node, name, &stop).map_err(|error| read_failed(name, error))?;
-    let Some(mut session) = session else { return unsupported(name, "not a block device") };
-    done(name, session.check())?;
-    // The card behind the handle, whatever its name leads to later.
-    let path = session.handle().path().to_owned();
-    let mut port = LivePort::open(&path).map_err(|error| read_failed(name, error))?;
-    let card = crate::source::open_one(&node.to_string_lossy(), None)?;
+    let Placed { node, stop, mut session, mut port, card } = Placed::at(name)?;
     let before = look(&card)?;
     let mut agreed = None;
     let asked = session.consent([0, 0], |found| {
@@ -104,15 +121,7 @@ pub(super) fn standing(plan: &Plan, name: &str) -> anyhow::Result<Standing> {
 
 /// Carries a plan out on a card.
 pub(super) fn apply(plan: &Plan, name: &str, args: &ApplyArgs, is_quiet: bool) -> anyhow::Result<ApplyDocument> {
-    let node = check_name(name)?;
-    let stop = Arc::new(AtomicBool::new(false));
-    let session = Session::place(&node, name, &stop).map_err(|error| read_failed(name, error))?;
-    let Some(mut session) = session else { return unsupported(name, "not a block device") };
-    done(name, session.check())?;
-    // The card behind the handle, whatever its name leads to later.
-    let path = session.handle().path().to_owned();
-    let mut port = LivePort::open(&path).map_err(|error| read_failed(name, error))?;
-    let card = crate::source::open_one(&node.to_string_lossy(), None)?;
+    let Placed { stop, mut session, mut port, card, .. } = Placed::at(name)?;
     let identity = CardIdentity::of(&card);
     let mut document = work::document("apply", plan, args, identity.clone());
     if work::check(plan, &identity, &mut port, args)?.is_none() {

@@ -82,10 +82,10 @@ impl<'a> Wanted<'a> {
     /// Shows what can be lost, and asks.
     ///
     /// Errors: [`Refused`]: the user did not agree.
-    pub(super) fn ask(&self, card: &CardIdentity, kernels: &str, is_device: bool) -> Result<Consent, Refused> {
+    pub(super) fn ask(&self, card: &CardIdentity, device_name: &str, is_device: bool) -> Result<Consent, Refused> {
         match self.command {
             LockCommand::Set(args) => self.ask_serial(args, card, is_device),
-            LockCommand::ForceErase(args) => self.ask_name(args, card, kernels, is_device),
+            LockCommand::ForceErase(args) => self.ask_name(args, card, device_name, is_device),
             _ => Ok(Consent::REVERSIBLE),
         }
     }
@@ -120,7 +120,7 @@ impl<'a> Wanted<'a> {
         &self,
         args: &LockForceEraseArgs,
         card: &CardIdentity,
-        kernels: &str,
+        device_name: &str,
         is_device: bool,
     ) -> Result<Consent, Refused> {
         let told = format!(
@@ -131,7 +131,7 @@ impl<'a> Wanted<'a> {
         );
         let without = "its content would be lost: --destroy allows that; nothing was sent";
         let question =
-            Question { told, without, called: self.target, name: kernels, is_device, is_quiet: self.is_quiet };
+            Question { told, without, called: self.target, name: device_name, is_device, is_quiet: self.is_quiet };
         let LockForceEraseArgs { destroy, yes_i_mean, .. } = args;
         question.ask(&BenchArgs { destroy: *destroy, yes_i_mean: yes_i_mean.clone(), ..BenchArgs::default() })?;
         Ok(Consent::CONTENT_LOST)
