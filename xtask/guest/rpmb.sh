@@ -64,3 +64,22 @@ says 'Write counter: 8'
 emmclab 0 rpmb read $rpmb 3 1 -o /tmp/again --key /tmp/key
 cmp /tmp/one /tmp/again || fail 'the block holds something else after a power cycle'
 emmclab 4 rpmb key $rpmb --key /tmp/other --permanent "$serial"
+
+# Secure write protection: the kernel's own requests are refused while it holds.
+emmclab 0 rpmb protect $rpmb
+says 'Secure write protection is off'
+emmclab 4 rpmb protect $rpmb allow --key /tmp/key
+emmclab 1 rpmb protect $rpmb on --key /tmp/other
+emmclab 0 rpmb protect $rpmb on --key /tmp/key
+says 'is on: no host can change write protection'
+echo 1 >/sys/block/mmcblk0boot0/ro_lock_until_next_power_on 2>/dev/null
+expect 'the lock of boot areas while it holds' "$(cat /sys/block/mmcblk0boot0/ro_lock_until_next_power_on)" 0
+emmclab 0 rpmb protect $rpmb allow --key /tmp/key
+says 'changes are allowed'
+echo 1 >/sys/block/mmcblk0boot0/ro_lock_until_next_power_on || fail 'the lock of boot areas while it is allowed'
+emmclab 0 rpmb protect $rpmb deny --key /tmp/key
+power_cycle
+emmclab 0 rpmb protect $rpmb --key /tmp/key
+says 'is on: no host can change write protection'
+expect 'boot areas after a power cycle' "$(mmc extcsd read $card | sed -n 's/.*BOOT_WP_STATUS.*\(0x..\).*/\1/p')" 0x05
+emmclab 0 rpmb protect $rpmb off --key /tmp/key

@@ -87,7 +87,9 @@ pub(crate) use plan::{AwarenessArg, HwpartArgs, PinArg, PlanCommand, RemovalArg,
 #[cfg(feature = "bench")]
 pub(crate) use probe::ProbeArgs;
 #[cfg(feature = "bench")]
-pub(crate) use rpmb::{RpmbCommand, RpmbCounterArgs, RpmbKeyArgs, RpmbReadArgs, RpmbWriteArgs};
+pub(crate) use rpmb::{
+    ProtectAction, RpmbCommand, RpmbCounterArgs, RpmbKeyArgs, RpmbProtectArgs, RpmbReadArgs, RpmbWriteArgs,
+};
 pub(crate) use save::{SaveArgs, SavedForm};
 #[cfg(feature = "serve")]
 pub(crate) use serve::{ControllerArg, CtlOrder, HostErrorArg, KindArg, ServeArgs, SimCtlArgs, TlsArg};

@@ -252,6 +252,7 @@ fn describe(plan: &mut Plan, old: &ExtCsd) {
             Step::Register(_) => {}
         }
     }
+    warn_of_secure_protection(plan, old);
     if plan.power_cycle.required {
         plan.lost.push("all data: the part is formatted for sectors of 4 KiB at the next power cycle".into());
         plan.verify.push(Expected { at_power_cycle: true, ..expected(reg::DATA_SECTOR_SIZE, old, 1) });
@@ -259,6 +260,25 @@ fn describe(plan: &mut Plan, old: &ExtCsd) {
     }
     if !plan.steps.is_empty() {
         plan.after.push("compare the card with the plan: emmclab apply --verify PLAN TARGET".into());
+    }
+}
+
+/// SECURE_WP_EN_STATUS: the card may refuse what changes write protection; only the RPMB says whether it allows that.
+fn warn_of_secure_protection(plan: &mut Plan, old: &ExtCsd) {
+    let is_on = old.byte(reg::SECURE_WP_INFO).is_some_and(|info| info & 3 == 3);
+    let changes = plan.steps.iter().any(|step| match step {
+        Step::Groups(_) => true,
+        Step::Register(step) => [reg::USER_WP, reg::BOOT_WP].iter().any(|field| field.offset == step.offset),
+    });
+    if is_on && changes {
+        plan.warnings.push(Objection {
+            advice: vec!["allow changes first: emmclab rpmb protect TARGET allow --key KEY".into()],
+            ..objection(
+                "secure-write-protection",
+                "secure write protection is on: the card refuses changes of write protection unless they are allowed",
+                vec![format!("{} is {:#04x}", reg::SECURE_WP_INFO, old.byte(reg::SECURE_WP_INFO).unwrap_or_default())],
+            )
+        });
     }
 }
 

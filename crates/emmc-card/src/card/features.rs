@@ -70,6 +70,7 @@ impl Card {
     /// A reset has changed the registers; the features follow.
     pub(super) fn reset_features(&mut self, reset: Reset) {
         self.clear_queue();
+        let holds = self.holds_write_protection();
         let register: &mut [u8; EXT_CSD_BYTES] = &mut self.device.registers_mut().ext_csd;
         self.features.firmware.reset(register);
         self.features.rpmb.forget();
@@ -78,7 +79,7 @@ impl Card {
         self.features.boot = BootStream::default();
         (self.features.busy, self.features.next_busy) = (Busy::Other, Busy::Other);
         if reset == Reset::Power {
-            write_protect::power_cycle_boot_wp(register);
+            write_protect::power_cycle_boot_wp(register, holds);
             self.features.protect.power_cycle();
             self.features.power.power_on();
         }

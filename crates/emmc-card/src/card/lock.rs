@@ -158,9 +158,10 @@ impl Card {
         self.is_emmc() && self.ext_csd_byte(reg::USER_WP) >> 7 == 1
     }
 
-    /// Force erase is refused on a permanently write-protected card, and on one with groups that CMD29 cannot clear.
+    /// Force erase is refused on a permanently write-protected card, on one with groups that CMD29 cannot clear, and
+    /// while secure write protection holds.
     fn takes_force_erase(&self) -> bool {
-        !self.csd().perm_write_protect() && !self.features.protect.lasts()
+        !self.holds_write_protection() && !self.csd().perm_write_protect() && !self.features.protect.lasts()
     }
 
     /// The user area and general purpose partitions read as erased.

@@ -36,6 +36,7 @@ mod register_programming;
 mod reply;
 mod rpmb;
 mod sd;
+mod secure_write_protect;
 mod sleep;
 mod status;
 mod streams;

@@ -65,6 +65,12 @@ impl Card {
             self.status.raise(R1::CID_CSD_OVERWRITE);
             return now;
         }
+        let protection =
+            |csd: &[u8; 16]| [&mmc::PERM_WRITE_PROTECT, &mmc::TMP_WRITE_PROTECT].map(|bit| bit.is_set(csd));
+        if self.holds_write_protection() && protection(&new) != protection(&old) {
+            self.status.raise(R1::ERROR);
+            return now;
+        }
         self.device.registers_mut().csd = new;
         now + PROGRAM
     }

@@ -3,12 +3,12 @@
 //! The key is programmed once and never readable. A write requires the right MAC and counter; reads return the host's
 //! nonce. Data is in flash before the result reports it. Key, counter and the write in progress are in the controller's
 //! own store: a write that a power cut interrupts is completed at the next power-up, so counter and data, 8 KiB too,
-//! are both old or both new. Absent on purpose: the authenticated device configuration
-//! (requests 6 and 7 answer "general failure"), because no profile announces secure write protection; and timing, which
-//! is the data path's.
+//! are both old or both new. Absent on purpose: what secure write protection holds
+//! (`secure_write_protect`), and timing, which is the data path's.
 //!
 //! Source: JESD84-B51 clause 6.6.22; mmc-utils and OP-TEE as hosts.
 
+mod config;
 #[cfg(test)]
 mod tests;
 
@@ -32,6 +32,12 @@ pub(crate) trait RpmbStore {
 
     /// Writes whole sectors; returns when they are in flash. A power cut before may leave some of them.
     fn write(&mut self, lba: u64, data: &[u8]) -> Result<Instant, StorageError>;
+
+    /// Whether secure write protection is on; absent if the card does not have it.
+    fn secure_wp(&self) -> Option<bool>;
+
+    /// Switches it, which survives power.
+    fn set_secure_wp(&mut self, is_on: bool);
 }
 
 /// The response to the next read of the area.
@@ -81,6 +87,8 @@ pub(crate) struct Rpmb {
     key: Option<[u8; 32]>,
     counter: u32,
     writing: Option<Writing>,
+    /// SECURE_WP_MASK: write protection may be changed although secure write protection is on.
+    allows_wp_changes: bool,
     /// The result register, which [`Request::ReadResult`] returns.
     result: Option<Box<Frame>>,
     answer: Answer,
@@ -89,7 +97,12 @@ pub(crate) struct Rpmb {
 impl Rpmb {
     /// Power was cycled or the card reset.
     pub(crate) fn forget(&mut self) {
-        (self.result, self.answer) = (None, Answer::Nothing);
+        (self.result, self.answer, self.allows_wp_changes) = (None, Answer::Nothing, false);
+    }
+
+    /// SECURE_WP_MASK.
+    pub(crate) fn allows_wp_changes(&self) -> bool {
+        self.allows_wp_changes
     }
 
     /// Whether a key is programmed.
@@ -181,6 +194,8 @@ impl Rpmb {
                 self.answer = Answer::Data { address: first.address(), nonce: first.nonce() };
             }
             Some(Request::ReadResult) if frames.len() == 1 => self.answer = self.result_answer(),
+            Some(Request::WriteConfig) => self.result = Some(self.write_config(&frames, reliable, store)),
+            Some(Request::ReadConfig) => self.answer = Answer::Frame(self.config_frame(&frames, store)),
             _ => {
                 let frame = self.reply(first.request(), RpmbResult::GENERAL_FAILURE);
                 self.answer = Answer::Frame(Box::new(frame));

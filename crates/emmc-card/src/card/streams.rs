@@ -11,8 +11,9 @@ use super::legality::Phase;
 use super::packed::{self, Packed};
 use super::read::{ReadRequest, blocks_of};
 use super::rpmb::RpmbStore;
+use super::switch_rows::PLAIN;
 use super::transfer::{Collecting, Purpose};
-use super::{Area, Card, DataBlock, Reply, boot, ffu, vendor};
+use super::{Area, Card, DataBlock, Reply, boot, ffu, secure_write_protect, vendor};
 use crate::device::{Device, StorageError, WriteFlags};
 
 const PACKED_FAILURE: u8 = 1 << 3;
@@ -51,6 +52,15 @@ impl RpmbStore for RpmbArea<'_> {
         let payload = self.device.keeps_data().then_some(data);
         self.now = self.device.write(Area::Rpmb, lba, (data.len() / 512) as u32, flags, payload, self.now)?.done;
         Ok(self.now)
+    }
+
+    fn secure_wp(&self) -> Option<bool> {
+        secure_write_protect::state(&self.device.stored_registers().ext_csd)
+    }
+
+    fn set_secure_wp(&mut self, is_on: bool) {
+        secure_write_protect::set(&mut self.device.registers_mut().ext_csd, is_on);
+        self.now = self.now + PLAIN;
     }
 }
 

@@ -138,14 +138,20 @@ static ROWS: [SwitchRow; 26] = [
             card.features.next_busy = Busy::Sanitize;
             card.device.purge(now)
         }),
-    row(&[reg::USER_WP]).check(|_, write| write_protect::check_user_wp(write.old, write.new)),
-    row(&[reg::BOOT_WP]).check(|card, write| write_protect::write_boot_wp(&mut { *card.kept() }, write.new)).effect(
-        |card, write, now| {
+    row(&[reg::USER_WP]).check(|card, write| {
+        Refused::unless(!card.holds_write_protection())?;
+        write_protect::check_user_wp(write.old, write.new)
+    }),
+    row(&[reg::BOOT_WP])
+        .check(|card, write| {
+            Refused::unless(!card.holds_write_protection())?;
+            write_protect::write_boot_wp(&mut { *card.kept() }, write.new)
+        })
+        .effect(|card, write, now| {
             // The rule was checked; this sets BOOT_WP_STATUS.
             let _ = write_protect::write_boot_wp(&mut card.device.registers_mut().ext_csd, write.new);
             Ok(now + PLAIN)
-        },
-    ),
+        }),
     row(&[reg::BOOT_BUS_CONDITIONS]).check(|card, write| boot::check_bus_conditions(card.kept(), write.new)),
     row(&[reg::PARTITION_CONFIG])
         .check(|card, write| {

@@ -187,9 +187,13 @@ pub(crate) fn write_boot_wp(ext_csd: &mut [u8; EXT_CSD_BYTES], new: u8) -> Resul
     Ok(())
 }
 
-/// A power cycle or a reset by the pin: the power-on protection of boot areas ends.
-pub(crate) fn power_cycle_boot_wp(ext_csd: &mut [u8; EXT_CSD_BYTES]) {
+/// A power cycle or a reset by the pin: the power-on protection of boot areas ends, unless secure write protection
+/// `holds` it.
+pub(crate) fn power_cycle_boot_wp(ext_csd: &mut [u8; EXT_CSD_BYTES], holds: bool) {
     ext_csd[reg::BOOT_WP] &= B_PERM_EN | B_PERM_DIS;
+    if holds {
+        return;
+    }
     for boot in 0..2 {
         if ext_csd[reg::BOOT_WP_STATUS] >> (2 * boot) & 3 == 1 {
             ext_csd[reg::BOOT_WP_STATUS] &= !(3 << (2 * boot));
@@ -278,14 +282,14 @@ mod tests {
         let mut ext_csd = register(0);
         assert_eq!(write_boot_wp(&mut ext_csd, B_PWR_EN), Ok(()));
         assert_eq!(ext_csd[reg::BOOT_WP_STATUS], 0b0101);
-        power_cycle_boot_wp(&mut ext_csd);
+        power_cycle_boot_wp(&mut ext_csd, false);
         assert_eq!((ext_csd[reg::BOOT_WP], ext_csd[reg::BOOT_WP_STATUS]), (0, 0));
         assert_eq!(write_boot_wp(&mut ext_csd, B_SEC_SEL | B_PWR_EN | B_PWR_SEL), Ok(()));
         assert_eq!(ext_csd[reg::BOOT_WP_STATUS], 0b0100);
         assert!(is_boot_protected(&ext_csd, 1) && !is_boot_protected(&ext_csd, 0));
         assert_eq!(write_boot_wp(&mut ext_csd, B_SEC_SEL | B_PERM_EN), Ok(()));
         assert_eq!(ext_csd[reg::BOOT_WP_STATUS], 0b0110);
-        power_cycle_boot_wp(&mut ext_csd);
+        power_cycle_boot_wp(&mut ext_csd, false);
         assert_eq!((ext_csd[reg::BOOT_WP], ext_csd[reg::BOOT_WP_STATUS]), (B_PERM_EN, 0b0010));
         for disabled in [B_PWR_DIS | B_PWR_EN, B_PERM_DIS | B_PERM_EN, 0x20] {
             assert_eq!(write_boot_wp(&mut ext_csd, disabled), Err(Refused));

@@ -27,6 +27,9 @@ impl Card {
             Ok(sector) => sector,
             Err(bits) => return self.refuse(bits),
         };
+        if self.holds_write_protection() {
+            return self.refuse(R1::ERROR);
+        }
         let (area, group) = (self.area(), self.wp_group_sectors());
         let first = sector - sector % group;
         if protects {

@@ -1,6 +1,6 @@
 //! Requests with the check of their replies.
 
-use emmc_regs::rpmb::{DATA_BYTES, Frame, RpmbResult, is_authentic};
+use emmc_regs::rpmb::{ConfigByte, DATA_BYTES, Frame, RpmbResult, SecureWriteProtection, is_authentic};
 
 use super::{RpmbCommand, RpmbKey, RpmbPort};
 use crate::{Consent, NotAgreed, PortError};
@@ -159,4 +159,34 @@ pub fn write(
         return Err(RpmbError::Counter { expected, found: reply.counter() });
     }
     Ok(expected)
+}
+
+/// Reads the state of secure write protection; with a key the reply is authenticated.
+///
+/// Errors: no key is programmed; a card without it ([`RpmbResult::GENERAL_FAILURE`]); not authentic; no answer.
+pub fn protection(
+    port: &mut dyn RpmbPort,
+    key: Option<&RpmbKey>,
+    nonce: [u8; 16],
+) -> Result<SecureWriteProtection, RpmbError> {
+    let frames = exchange(port, &RpmbCommand::read_config(nonce))?;
+    authenticate(key, &frames)?;
+    answers(&frames, nonce)?;
+    Ok(SecureWriteProtection::from_data(frames[0].data()))
+}
+
+/// Changes a byte of the device configuration under the counter as just read. What proves the change is
+/// [`protection`], read afterwards with a new nonce: of the reply's counter and address only mmc-utils is known, which
+/// does not look at them.
+///
+/// Errors: the card's result; a result that is not authentic; no answer.
+pub fn set_protection(
+    port: &mut dyn RpmbPort,
+    key: &RpmbKey,
+    counter: u32,
+    byte: ConfigByte,
+    value: bool,
+) -> Result<(), RpmbError> {
+    let frames = exchange(port, &RpmbCommand::write_config(key, counter, byte, value))?;
+    authenticate(Some(key), &frames)
 }

@@ -11,9 +11,9 @@ mod key;
 mod tests;
 
 use emmc_regs::ext_csd::{ExtCsd, reg};
-use emmc_regs::rpmb::{DATA_BYTES, Frame, Request, mac};
+use emmc_regs::rpmb::{ConfigByte, DATA_BYTES, Frame, Request, mac};
 
-pub use exchange::{RpmbError, counter, program_key, read, write};
+pub use exchange::{RpmbError, counter, program_key, protection, read, set_protection, write};
 pub use key::{KeyError, RpmbKey};
 
 use crate::{Consent, NotAgreed, PortError};
@@ -88,6 +88,24 @@ impl RpmbCommand {
         Ok(Self { request: Request::Write, frames, answer_frames: 1 })
     }
 
+    /// Asks for the device configuration.
+    pub fn read_config(nonce: [u8; 16]) -> Self {
+        Self::asking(Request::ReadConfig, nonce)
+    }
+
+    /// Writes a byte of the device configuration under the write counter as just read. Whoever has the key can write it
+    /// back, so that nobody has to agree to a loss.
+    pub fn write_config(key: &RpmbKey, counter: u32, byte: ConfigByte, value: bool) -> Self {
+        let mut frame = Frame::asking(Request::WriteConfig);
+        frame.set_address(byte as u16);
+        frame.set_counter(counter);
+        frame.set_count(1);
+        frame.set_data(&ConfigByte::data(value));
+        let proof = mac(key.bytes(), std::slice::from_ref(&frame));
+        frame.sign(&proof);
+        Self { request: Request::WriteConfig, frames: vec![frame], answer_frames: 1 }
+    }
+
     /// What it asks for.
     pub const fn request(&self) -> Request {
         self.request
@@ -121,6 +139,13 @@ pub trait RpmbPort {
     ///
     /// Errors: refused, no answer.
     fn exchange(&mut self, command: &RpmbCommand) -> Result<Vec<Frame>, PortError>;
+}
+
+/// Whether a card has secure write protection: SECURE_WP_SUPPORT.
+///
+/// Source: JESD84-B51 7.4 (SECURE_WP_INFO).
+pub fn has_secure_write_protection(ext_csd: &ExtCsd) -> bool {
+    ext_csd.raw(reg::SECURE_WP_INFO).is_some_and(|info| info & 1 == 1)
 }
 
 /// What a card's registers say of its RPMB.

@@ -4,6 +4,7 @@
 //!
 //! Source: JESD84-B51 clause 6.6.22; mmc-utils, U-Boot and OP-TEE as hosts.
 
+mod config;
 mod frame;
 #[cfg(test)]
 mod tests;
@@ -13,6 +14,7 @@ use std::fmt;
 use hmac::{Hmac, Mac};
 use sha2::Sha256;
 
+pub use config::{ConfigByte, SecureWriteProtection};
 pub use frame::{DATA_BYTES, FRAME_BYTES, Frame};
 
 /// Blocks that an address of 16 bits can name; a larger RPMB is not addressable.

@@ -95,3 +95,17 @@ fn every_result_has_its_text() {
     assert!((1..=7).all(|code| Request::of(code).unwrap().response() == code << 8));
     assert_eq!((Request::of(0), Request::of(8)), (None, None));
 }
+
+/// The offsets that mmc-utils prints them from.
+#[test]
+fn the_device_configuration_is_at_the_end_of_the_data() {
+    let on = SecureWriteProtection { is_on: true, allows_changes: false };
+    let data = on.to_data();
+    assert_eq!((data[255], data[254]), (1, 0));
+    for state in [on, SecureWriteProtection { allows_changes: true, ..on }, SecureWriteProtection::default()] {
+        assert_eq!(SecureWriteProtection::from_data(&state.to_data()), state);
+    }
+    assert_eq!((ConfigByte::data(true)[255], ConfigByte::data(false)), (1, [0; DATA_BYTES]));
+    assert_eq!([0, 1, 2, 3].map(|at| ConfigByte::at(at).map(|byte| byte as u16)), [None, Some(1), Some(2), None]);
+    assert_eq!(SecureWriteProtection::from_data(&[]), SecureWriteProtection::default());
+}

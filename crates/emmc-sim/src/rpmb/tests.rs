@@ -4,9 +4,11 @@ use emmc_card::device::DeviceOptions;
 use emmc_card::nand::{FaultPlan, StoredContent};
 use emmc_card::profile::shipped;
 use emmc_port::Consent;
-use emmc_port::rpmb::{RpmbError, RpmbKey, RpmbShape, counter, program_key, read, write};
+use emmc_port::rpmb::{RpmbError, RpmbKey, RpmbShape, counter, program_key, protection, read, set_protection, write};
+use emmc_regs::crc::sealed;
+use emmc_regs::csd::mmc;
 use emmc_regs::ext_csd::ExtCsd;
-use emmc_regs::rpmb::RpmbResult;
+use emmc_regs::rpmb::{ConfigByte, RpmbResult, SecureWriteProtection};
 
 use super::*;
 
@@ -27,6 +29,7 @@ fn card() -> CommandTarget {
     (profile.nand.pages_per_block, profile.nand.over_provisioning) = (16, 0.5);
     // EN_RPMB_REL_WR.
     profile.registers.insert("WR_REL_PARAM".into(), 0x14);
+    profile.registers.insert("SECURE_WP_INFO".into(), 1);
     let card = Card::new(profile, DeviceOptions { keep: StoredContent::Data, seed: 3 }).unwrap();
     CommandTarget::new(card, Instant::START).unwrap()
 }
@@ -115,4 +118,65 @@ fn a_write_goes_on_after_a_cut_at_every_step() {
         }
     }
     assert!(cuts > 1, "{cuts} cuts; counters {found:?}");
+}
+
+/// What a host may try while secure write protection holds; whether the card did it.
+fn changes(card: &mut CommandTarget) -> [bool; 5] {
+    let (card, now) = card.parts();
+    let mut done = |opcode, argument| {
+        let answer = command(card, now, opcode, argument).and_then(|reply| check(opcode, reply.response));
+        answer.and_then(|()| status(card, now, opcode)).is_ok()
+    };
+    let write = |field: &emmc_regs::ext_csd::Field, value: u32| 3 << 24 | u32::from(field.offset) << 16 | value << 8;
+    // US_PWR_WP_DIS, so that CMD28 protects until CMD29; B_PWR_WP_EN.
+    let switched = [write(reg::USER_WP, 0x08), write(reg::BOOT_WP, 0x01)].map(|argument| done(6, argument));
+    let groups = [done(28, 0), done(29, 0)];
+    let mut csd = card.device().registers().csd;
+    let toggled = u32::from(!mmc::TMP_WRITE_PROTECT.is_set(&csd));
+    mmc::TMP_WRITE_PROTECT.set(&mut csd, toggled.into());
+    let reply = command(card, now, 27, 0).unwrap();
+    check(27, reply.response).unwrap();
+    card.handle_data(&sealed(csd), *now);
+    *now = *now + emmc_units::Nanos::from_millis(50);
+    card.handle_timeout(*now);
+    let programmed = status(card, now, 27).is_ok();
+    assert_eq!(programmed, u32::from(mmc::TMP_WRITE_PROTECT.is_set(&card.device().registers().csd)) == toggled);
+    [switched[0], switched[1], groups[0], groups[1], programmed]
+}
+
+#[test]
+fn secure_write_protection_holds_what_the_registers_allow() {
+    let mut card = with_key();
+    let set = |card: &mut CommandTarget, before, byte, value| set_protection(card, &key(), before, byte, value);
+    let [enable, config] = [ConfigByte::SecureWpModeEnable, ConfigByte::SecureWpModeConfig];
+    let is_on = |card: &CommandTarget| card.card().device().registers().ext_csd[reg::SECURE_WP_INFO] & 2 != 0;
+    assert_eq!(protection(&mut card, Some(&key()), NONCE), Ok(SecureWriteProtection::default()));
+    assert_eq!(changes(&mut card), [true; 5], "off");
+    assert!(changes(&mut card)[4], "back");
+    // Boot areas are protected until the next power cycle, as the mode begins.
+    set(&mut card, 0, enable, true).unwrap();
+    assert!(is_on(&card));
+    assert_eq!(changes(&mut card), [false; 5], "on");
+    let boot = |card: &CommandTarget| card.card().device().registers().ext_csd[reg::BOOT_WP_STATUS];
+    assert_eq!(boot(&card), 0b0101);
+    card.power_cycle().unwrap();
+    assert_eq!((boot(&card), is_on(&card)), (0b0101, true), "boot areas stay protected over a power cycle");
+    assert_eq!(changes(&mut card), [false; 5], "on, after a power cycle");
+    // Another key, an old counter.
+    let other = RpmbKey::from_file(&[1; 32]).unwrap();
+    let forged = set_protection(&mut card, &other, 1, config, true).unwrap_err();
+    assert_eq!(result(forged), RpmbResult::AUTHENTICATION_FAILURE);
+    assert_eq!(result(set(&mut card, 0, config, true).unwrap_err()), RpmbResult::COUNTER_FAILURE);
+    assert_eq!(protection(&mut card, Some(&other), NONCE), Err(RpmbError::Mac));
+    set(&mut card, 1, config, true).unwrap();
+    let allowed = SecureWriteProtection { is_on: true, allows_changes: true };
+    assert_eq!(protection(&mut card, Some(&key()), NONCE), Ok(allowed));
+    assert_eq!(changes(&mut card), [true; 5], "allowed");
+    assert!(changes(&mut card)[4], "back");
+    card.power_cycle().unwrap();
+    assert_eq!(changes(&mut card), [false; 5], "the permission ends with power");
+    assert_eq!(boot(&card), 0, "the protection ended with power while changes were allowed");
+    set(&mut card, 2, enable, false).unwrap();
+    assert_eq!(changes(&mut card), [true; 5], "off again");
+    assert_eq!((is_on(&card), counter(&mut card, Some(&key()), NONCE)), (false, Ok(3)));
 }

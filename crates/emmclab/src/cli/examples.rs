@@ -143,6 +143,12 @@ const EXAMPLES: &[Example] = &[
     #[cfg(feature = "bench")]
     example("rpmb key", "emmclab rpmb key /dev/mmcblk0rpmb --key key.bin", "one-time; asks for the serial number"),
     #[cfg(feature = "bench")]
+    example(
+        "rpmb protect",
+        "emmclab rpmb protect /dev/mmcblk0 on --key key.bin",
+        "only the key's holder changes it then",
+    ),
+    #[cfg(feature = "bench")]
     example("ffu", "emmclab ffu /dev/mmcblk0 firmware.bin --for 15:M8G1GC", "for real; asks for the serial number"),
     #[cfg(feature = "bench")]
     example("lock status", "emmclab lock status /dev/mmcblk0", "whether the card is locked by a password"),

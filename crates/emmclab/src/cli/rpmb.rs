@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, Subcommand, ValueHint};
+use clap::{Args, Subcommand, ValueEnum, ValueHint};
 
 /// What to do with an RPMB.
 #[derive(Debug, Subcommand)]
@@ -15,6 +15,8 @@ pub(crate) enum RpmbCommand {
     Read(RpmbReadArgs),
     /// Write blocks of 256 bytes
     Write(RpmbWriteArgs),
+    /// Show or switch secure write protection, which only the key's holder changes
+    Protect(RpmbProtectArgs),
 }
 
 /// The RPMB that is meant.
@@ -101,6 +103,32 @@ pub(crate) struct RpmbWriteArgs {
     /// The device's name, instead of typing it
     #[arg(long, value_name = "NAME")]
     pub(crate) yes_i_mean: Option<String>,
+}
+
+/// What to do with secure write protection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ProtectAction {
+    /// Show its state
+    Status,
+    /// From now on write protection changes only while it is allowed
+    On,
+    /// Any host may change write protection again
+    Off,
+    /// Allow changes of write protection, until `deny` or the next power cycle
+    Allow,
+    /// Allow no more changes
+    Deny,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct RpmbProtectArgs {
+    #[command(flatten)]
+    pub(crate) target: RpmbTargetArgs,
+    #[arg(value_name = "ACTION", default_value = "status")]
+    pub(crate) action: ProtectAction,
+    /// File of the key, 32 bytes or 64 hexadecimal digits; - for standard input; only `status` works without it
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) key: Option<PathBuf>,
 }
 
 /// A number of blocks, decimal or hexadecimal. 65536 is the most that an address can reach.

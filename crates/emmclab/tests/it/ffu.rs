@@ -27,7 +27,7 @@ impl Card {
         let folder = scratch(test);
         let card = folder.join("card").display().to_string();
         let small = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../xtask/guest/small.toml");
-        let text = std::fs::read_to_string(small).unwrap() + "\n[registers]\n" + registers + "\n";
+        let text = std::fs::read_to_string(small).unwrap() + registers + "\n";
         let profile = save(&folder, "profile.toml", text);
         emmclab(["sim", "create", &card, "--profile", &profile]).exits(0);
         let image = save(&folder, "image", firmware_image(*b"EMMCLAB2", &[7; 5000]));

@@ -35,7 +35,7 @@ impl Card {
         let small = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../xtask/guest/small.toml");
         let text = std::fs::read_to_string(small).unwrap();
         // EN_RPMB_REL_WR.
-        let text = if is_large { text + "\n[registers]\nWR_REL_PARAM = 0x15\n" } else { text };
+        let text = if is_large { text + "WR_REL_PARAM = 0x15\n" } else { text };
         let profile = save(&folder, "profile.toml", text);
         emmclab(["sim", "create", &card, "--profile", &profile]).exits(0);
         let [key, other] = [("key", KEY), ("other", b"XAAABBBBCCCCDDDDEEEEFFFFGGGGHHHH")]
@@ -309,6 +309,34 @@ fn wrong_targets_are_one_error_each() {
 }
 
 #[test]
+fn secure_write_protection_is_switched_with_the_key_only() {
+    let card = Card::with_key("rpmb_protect", false);
+    let protect = |action: &str, key: &str| card.rpmb(&["protect", "CARD", action, "--key", key]);
+    card.rpmb(&["protect", "CARD"]).exits(0).says(&["is off", "Not authenticated"]);
+    complains(&card.rpmb(&["protect", "CARD", "on"]).exits(2), "--key is missing");
+    protect("on", "OTHER").exits(1).says(&["is not known", "the MAC of the reply is wrong"]);
+    complains(&protect("allow", "KEY").exits(4), "secure write protection is off");
+    protect("on", "KEY").exits(0).says(&["is on: no host", "Write counter: 1", "Authenticated"]);
+    protect("on", "KEY").exits(0).says(&["is on: no host"]);
+    assert_eq!(card.counter(), 1, "what is so already is not written");
+    let sim = format!("sim:{}", card.card);
+    emmclab(["show", &sim, "--field", "SECURE_WP_INFO"]).exits(0).says(&["SECURE_WP_EN_STATUS"]);
+    // A plan that the card refuses meanwhile says so.
+    let plan = card.folder.join("plan.json").display().to_string();
+    let planned = emmclab(["plan", "wp", &sim, "--boot", "both", "--as", "power-on", "-o", &plan]).exits(0);
+    planned.says(&["secure write protection is on", "rpmb protect"]);
+    emmclab(["apply", &plan, &card.card]).exits(1).says(&["BOOT_WP", "refused"]);
+    protect("allow", "KEY").exits(0).says(&["changes are allowed until", "Write counter: 2"]);
+    protect("off", "KEY").exits(0).says(&["is off", "Write counter: 3"]);
+    // A card without it, and one without a key.
+    let none = card.folder.join("none").display().to_string();
+    emmclab(["sim", "create", &none, "sim:generic-8g"]).exits(0);
+    complains(&card.rpmb(&["protect", &none]).exits(3), "no secure write protection");
+    let keyless = Card::new("rpmb_protect_keyless", false);
+    complains(&keyless.rpmb(&["protect", "CARD", "on", "--key", "KEY"]).exits(3), "no key is programmed");
+}
+
+#[test]
 fn rpmb_documents_keep_their_keys() {
     let card = Card::with_key("rpmb_documents", false);
     let file = card.save("blocks", blocks(2, 1));
@@ -317,6 +345,7 @@ fn rpmb_documents_keep_their_keys() {
         card.words(&["counter", "CARD"]),
         card.words(&["read", "CARD", "0", "2", "-o", &out, "--key", "KEY"]),
         card.words(&["counter", "CARD", "--key", "OTHER"]),
+        card.words(&["protect", "CARD", "on", "--key", "KEY"]),
     ];
     keys::documents("rpmb", &all);
     let mut quiet = command();

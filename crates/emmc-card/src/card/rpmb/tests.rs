@@ -1,3 +1,5 @@
+use emmc_regs::rpmb::{ConfigByte, SecureWriteProtection};
+
 use super::*;
 use crate::device::Area;
 use crate::ftl::FtlError;
@@ -11,11 +13,12 @@ const DONE: Instant = Instant(1000);
 struct Memory {
     bytes: Vec<u8>,
     fails: Option<StorageError>,
+    secure_wp: Option<bool>,
 }
 
 impl Memory {
     fn new() -> Self {
-        Self { bytes: vec![0; 32 * 512], fails: None }
+        Self { bytes: vec![0; 32 * 512], fails: None, secure_wp: None }
     }
 
     fn half(&self, address: usize) -> &[u8] {
@@ -39,6 +42,14 @@ impl RpmbStore for Memory {
         }
         self.bytes[lba as usize * 512..][..data.len()].copy_from_slice(data);
         Ok(DONE)
+    }
+
+    fn secure_wp(&self) -> Option<bool> {
+        self.secure_wp
+    }
+
+    fn set_secure_wp(&mut self, is_on: bool) {
+        self.secure_wp = Some(is_on);
     }
 }
 
@@ -133,6 +144,10 @@ fn without_a_key_every_request_fails() {
     host.send(&[Frame::asking(Request::ReadCounter)], false);
     assert_eq!(host.get(1)[0].result(), RpmbResult::NO_KEY);
     assert_eq!(host.read(0, 1)[0].result(), RpmbResult::NO_KEY);
+    host.send(&[Frame::asking(Request::ReadConfig)], false);
+    assert_eq!(host.get(1)[0].result(), RpmbResult::NO_KEY);
+    host.send(&[config_frame(1, 0, 1)], true);
+    assert_eq!(host.result().result(), RpmbResult::NO_KEY);
     host.send(&Host::write_frames(0, 0, &[1]), true);
     assert_eq!(host.result().result(), RpmbResult::NO_KEY);
     assert_eq!(host.memory.half(0), [0; DATA_BYTES]);
@@ -265,10 +280,69 @@ fn a_result_is_read_once_and_unknown_requests_fail() {
     host.send(&[Frame::asking(Request::ReadCounter)], false);
     assert_eq!(host.get(1)[0].request(), 0x0200);
     assert_eq!((host.get(1)[0].request(), host.get(1)[0].result()), (0, RpmbResult::GENERAL_FAILURE));
-    for request in [0, 6, 7, 0x100] {
+    for request in [0, 8, 0x100] {
         let mut bytes = [0; FRAME_BYTES];
         bytes[510..].copy_from_slice(&u16::to_be_bytes(request));
         host.send(&[Frame::from_bytes(&bytes)], true);
         assert_eq!(host.get(1)[0].result(), RpmbResult::GENERAL_FAILURE, "{request}");
     }
+}
+
+fn config_frame(byte: u16, counter: u32, value: u8) -> Frame {
+    let mut frame = Frame::asking(Request::WriteConfig);
+    frame.set_address(byte);
+    frame.set_counter(counter);
+    frame.set_count(1);
+    let mut data = ConfigByte::data(false);
+    data[DATA_BYTES - 1] = value;
+    frame.set_data(&data);
+    frame.sign(&mac(&KEY, std::slice::from_ref(&frame)));
+    frame
+}
+
+#[test]
+fn secure_write_protection_is_switched_by_the_holder_of_the_key() {
+    let mut host = Host::with_key();
+    let write = |host: &mut Host, frame: Frame, reliable| {
+        host.send(&[frame], reliable);
+        let answer = host.result();
+        assert_eq!(answer.request(), 0x0600);
+        assert_eq!(answer.key(), mac(&KEY, std::slice::from_ref(&answer)), "the answer is signed");
+        answer.result()
+    };
+    let read = |host: &mut Host| {
+        let mut frame = Frame::asking(Request::ReadConfig);
+        frame.set_nonce(&[5; 16]);
+        host.send(&[frame], false);
+        host.get(1).remove(0)
+    };
+    assert_eq!(write(&mut host, config_frame(1, 0, 1), true), RpmbResult::GENERAL_FAILURE, "the card does not have it");
+    assert_eq!(read(&mut host).result(), RpmbResult::GENERAL_FAILURE);
+    host.memory.secure_wp = Some(false);
+    let mut forged = config_frame(1, 0, 1);
+    forged.sign(&[0; 32]);
+    for (frame, reliable, expected) in [
+        (config_frame(1, 0, 1), false, RpmbResult::GENERAL_FAILURE),
+        (config_frame(1, 0, 2), true, RpmbResult::GENERAL_FAILURE),
+        (config_frame(3, 0, 1), true, RpmbResult::ADDRESS_FAILURE),
+        (config_frame(1, 1, 1), true, RpmbResult::COUNTER_FAILURE),
+        (forged, true, RpmbResult::AUTHENTICATION_FAILURE),
+    ] {
+        assert_eq!(write(&mut host, frame, reliable), expected);
+    }
+    assert_eq!((host.rpmb.counter(), host.memory.secure_wp), (0, Some(false)));
+    assert_eq!(write(&mut host, config_frame(1, 0, 1), true), RpmbResult::OK);
+    assert_eq!(write(&mut host, config_frame(2, 1, 1), true), RpmbResult::OK);
+    assert_eq!(write(&mut host, config_frame(2, 1, 0), true), RpmbResult::COUNTER_FAILURE, "replayed");
+    let answer = read(&mut host);
+    assert_eq!((answer.request(), answer.nonce()), (0x0700, [5; 16]));
+    assert_eq!(answer.key(), mac(&KEY, std::slice::from_ref(&answer)));
+    let state = SecureWriteProtection { is_on: true, allows_changes: true };
+    assert_eq!((host.rpmb.counter(), SecureWriteProtection::from_data(answer.data())), (2, state));
+    host.rpmb.forget();
+    let state = SecureWriteProtection { allows_changes: false, ..state };
+    assert_eq!(SecureWriteProtection::from_data(read(&mut host).data()), state);
+    host.rpmb.counter = u32::MAX;
+    let last = write(&mut host, config_frame(1, u32::MAX, 0), true);
+    assert_eq!(last, RpmbResult::WRITE_FAILURE.with_expired_counter());
 }

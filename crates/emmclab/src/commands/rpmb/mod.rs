@@ -7,6 +7,7 @@
 mod folder;
 mod key;
 mod key_file;
+mod protect;
 mod read;
 mod report;
 mod target;
@@ -30,7 +31,7 @@ pub(crate) const SCHEMA: &str = "emmclab.rpmb/1";
 #[derive(Debug, Default, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub(crate) struct RpmbDocument {
-    /// `key`, `counter`, `read` or `write`.
+    /// `key`, `counter`, `read`, `write` or `protect`.
     action: &'static str,
     /// The target, as named.
     target: String,
@@ -54,6 +55,8 @@ pub(crate) struct RpmbDocument {
     written_blocks: Option<u32>,
     /// The first block that may be written or not, and the one behind the last. Unit: blocks of the RPMB.
     unsure_blocks: Option<[u32; 2]>,
+    /// The state of secure write protection, as `protect` leaves it.
+    protection: Option<protect::State>,
     /// How it ended: `complete`, `stopped` by a signal, `refused` by the card, `not authentic`: a reply was not
     /// believed, `lost`: the card does not answer.
     ended: &'static str,
@@ -100,6 +103,7 @@ pub(crate) fn run(command: &RpmbCommand, output: &mut Output) -> CommandResult {
         RpmbCommand::Counter(args) => counter(args)?,
         RpmbCommand::Read(args) => return read::run(args, output),
         RpmbCommand::Write(args) => write::write(args, is_quiet)?,
+        RpmbCommand::Protect(args) => protect::run(args)?,
     };
     finish(&document, output)
 }

@@ -4,12 +4,14 @@ use emmc_report::{Document, KeyValue, Tone};
 use emmc_units::Bytes;
 
 use super::RpmbDocument;
+use super::protect::State;
 
 pub(super) fn present(document: &RpmbDocument) -> Document {
     let mut report = Document::new(match document.action {
         "key" => "RPMB: key",
         "counter" => "RPMB: write counter",
         "read" => "RPMB: read",
+        "protect" => "RPMB: secure write protection",
         _ => "RPMB: write",
     });
     report.subtitle = Some(subtitle(document));
@@ -59,6 +61,14 @@ fn counter(document: &RpmbDocument) -> String {
     document.counter.map_or(String::new(), |counter| format!(" Write counter: {counter}."))
 }
 
+fn protection(state: State) -> &'static str {
+    match (state.is_on, state.allows_changes) {
+        (false, _) => "Secure write protection is off: any host may change write protection.",
+        (true, false) => "Secure write protection is on: no host can change write protection.",
+        (true, true) => "Secure write protection is on, and changes are allowed until `deny` or the next power cycle.",
+    }
+}
+
 fn verdict(document: &RpmbDocument) -> String {
     let is_complete = document.ended == "complete";
     match document.action {
@@ -71,6 +81,10 @@ fn verdict(document: &RpmbDocument) -> String {
             (true, _) => format!("The key is programmed.{}", counter(document)),
             (false, Some(false)) => "The key is not programmed.".into(),
             (false, _) => "Whether the key is programmed is not known.".into(),
+        },
+        "protect" => match document.protection {
+            Some(state) => format!("{}{}", protection(state), counter(document)),
+            None => "Whether secure write protection is on is not known.".into(),
         },
         "read" => match (&document.output, document.first_block, document.count_blocks) {
             (Some(output), Some(address), Some(count)) => {

@@ -6,7 +6,7 @@ use std::path::Path;
 use emmc_analysis::plan::CardIdentity;
 use emmc_linux::LiveRpmb;
 use emmc_port::PortError;
-use emmc_port::rpmb::{RpmbCommand, RpmbPort, RpmbShape};
+use emmc_port::rpmb::{RpmbCommand, RpmbPort, RpmbShape, has_secure_write_protection};
 use emmc_port::{CardData, SourceError};
 use emmc_regs::CardKind;
 use emmc_regs::rpmb::{BLOCKS_MAX, Frame};
@@ -29,6 +29,8 @@ pub(super) struct Target {
     pub(super) card: CardIdentity,
     /// What its registers say of its RPMB.
     pub(super) shape: RpmbShape,
+    /// SECURE_WP_SUPPORT.
+    pub(super) has_protection: bool,
     /// A device, whose name must be typed before its content is lost.
     pub(super) is_device: bool,
     /// The card's name, as the user must type it.
@@ -102,14 +104,13 @@ impl Target {
         })?;
         let card = crate::source::open_one(&node.to_string_lossy(), None)?;
         let shape = shape(name, &card)?;
-        Ok(Self { port: Port::Live(port), card: CardIdentity::of(&card), shape, is_device: true, name: disk })
+        Ok(Self { is_device: true, name: disk, ..Self::new(name, Port::Live(port), &card, shape) })
     }
 
     #[cfg(feature = "sim")]
     fn of_folder(name: &str, folder: &str) -> anyhow::Result<Self> {
         let mut port = FolderPort::open(name, folder)?;
         let card = port.identify(name)?;
-        let identity = CardIdentity::of(&card);
         let shape = match shape(name, &card) {
             Ok(shape) => shape,
             Err(error) => {
@@ -117,7 +118,12 @@ impl Target {
                 return Err(error);
             }
         };
-        Ok(Self { port: Port::Folder(Box::new(port)), card: identity, shape, is_device: false, name: name.into() })
+        Ok(Self::new(name, Port::Folder(Box::new(port)), &card, shape))
+    }
+
+    fn new(name: &str, port: Port, card: &CardData, shape: RpmbShape) -> Self {
+        let has_protection = card.ext_csd.as_ref().is_some_and(has_secure_write_protection);
+        Self { port, card: CardIdentity::of(card), shape, has_protection, is_device: false, name: name.into() }
     }
 
     #[cfg(not(feature = "sim"))]
