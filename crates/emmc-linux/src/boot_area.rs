@@ -1,4 +1,4 @@
-//! The kernel's lock of a boot area: opened for one restore, and closed again.
+//! The kernel's lock of a boot area: opened for one restore or erase, and closed again.
 //!
 //! The kernel creates `mmcblkNboot0` and `boot1` read-only, and `force_ro` is the one way to write to them. Absent on
 //! purpose: write protection by the card (`BOOT_WP`), which this does not change.

@@ -49,6 +49,22 @@ impl Area {
         }
     }
 
+    /// Its value of PARTITION_CONFIG.PARTITION_ACCESS.
+    ///
+    /// Source: JESD84-B51, PARTITION_CONFIG.
+    pub const fn access(self) -> u8 {
+        match self {
+            Self::User => 0,
+            Self::Boot(0) => 1,
+            Self::Boot(_) => 2,
+            Self::Rpmb => 3,
+            Self::Gp(0) => 4,
+            Self::Gp(1) => 5,
+            Self::Gp(2) => 6,
+            Self::Gp(_) => 7,
+        }
+    }
+
     /// What people call it: `boot area 1`.
     pub const fn title(self) -> &'static str {
         match self {
@@ -94,6 +110,7 @@ mod tests {
             assert_eq!(Area::ALL.iter().filter(|other| other.kernel_suffix() == area.kernel_suffix()).count(), 1);
             assert_eq!(Area::ALL.iter().filter(|other| other.title() == area.title()).count(), 1);
         }
+        assert_eq!(Area::ALL.map(Area::access), [0, 1, 2, 3, 4, 5, 6, 7]);
         assert_eq!((Area::Gp(3).name(), Area::Gp(3).kernel_suffix()), ("gp4", "gp3"));
         for text in ["", "boot2", "gp0", "gp5", "User"] {
             assert!(text.parse::<Area>().is_err(), "{text}");

@@ -4,11 +4,11 @@
 
 use emmc_card::card::{Card, Reply};
 use emmc_port::{Approved, ApprovedErase, CommandPort, PortError};
-use emmc_regs::CardKind;
-use emmc_regs::command::Response;
-use emmc_regs::ext_csd::EXT_CSD_BYTES;
+use emmc_regs::command::{Response, Switch, SwitchAccess};
+use emmc_regs::ext_csd::{EXT_CSD_BYTES, reg};
 use emmc_regs::ocr::Ocr;
 use emmc_regs::r1::R1;
+use emmc_regs::{Area, CardKind};
 use emmc_units::{Instant, Nanos};
 
 /// Between two commands.
@@ -138,6 +138,20 @@ pub fn ext_csd(card: &mut Card, now: &mut Instant) -> Result<[u8; EXT_CSD_BYTES]
 pub fn protection(card: &mut Card, now: &mut Instant, address: u32) -> Result<u64, PortError> {
     let bytes: [u8; 8] = read(card, now, 31, address)?.try_into().map_err(|_| lost(31, "another length"))?;
     Ok(u64::from_be_bytes(bytes))
+}
+
+/// Has the following commands go to an area, as the kernel does before each one of the area's own device (CMD6 of
+/// PARTITION_ACCESS).
+///
+/// Errors: refused, no answer.
+pub fn select(card: &mut Card, now: &mut Instant, area: Area) -> Result<(), PortError> {
+    let value = ext_csd(card, now)?[reg::PARTITION_CONFIG] & !7 | area.access();
+    let switch =
+        Switch { access: SwitchAccess::WriteByte, index: reg::PARTITION_CONFIG.offset as u8, value, cmd_set: 0 };
+    let reply = command(card, now, 6, switch.encode())?;
+    check(6, reply.response)?;
+    let status = command(card, now, 13, RCA)?;
+    check(6, status.response)
 }
 
 /// An approved command, and the status after it.

@@ -8,25 +8,17 @@ mod tests;
 use emmc_card::card::{Card, DataStatus};
 use emmc_port::PortError;
 use emmc_port::rpmb::{RpmbCommand, RpmbPort};
-use emmc_regs::ext_csd::reg;
+use emmc_regs::Area;
 use emmc_regs::rpmb::Frame;
 use emmc_units::Instant;
 
-use crate::command_target::{CommandTarget, RCA, check, command, ext_csd, lost};
-
-/// PARTITION_ACCESS of the RPMB.
-const RPMB_ACCESS: u8 = 3;
+use crate::command_target::{self, CommandTarget, RCA, check, command, lost};
 
 /// Has the following transfers go to the RPMB, or to the user area again (CMD6).
 ///
 /// Errors: refused, no answer.
 pub fn select(card: &mut Card, now: &mut Instant, is_rpmb: bool) -> Result<(), PortError> {
-    let access = if is_rpmb { RPMB_ACCESS } else { 0 };
-    let value = ext_csd(card, now)?[reg::PARTITION_CONFIG] & !7 | access;
-    let argument = 3 << 24 | u32::from(reg::PARTITION_CONFIG.offset) << 16 | u32::from(value) << 8;
-    let reply = command(card, now, 6, argument)?;
-    check(6, reply.response)?;
-    status(card, now, 6)
+    command_target::select(card, now, if is_rpmb { Area::Rpmb } else { Area::User })
 }
 
 /// CMD23 and CMD25 with frames; returns when the card has worked on them.

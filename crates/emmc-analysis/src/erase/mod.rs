@@ -1,8 +1,10 @@
 //! Erasing: which kinds a card has, how long each takes at most, what each leaves behind, and how a range is erased.
 //!
-//! `offer` reads the registers, `carry` goes through ranges in chunks and reports how far it came, `sample` judges what
-//! was read before and after. Absent on purpose: sending (`emmc-linux`, `emmc-sim`), and consent (the caller).
+//! `offer` and `area` read the registers, `carry` goes through ranges in chunks and reports how far it came, `sample`
+//! judges what was read before and after. Absent on purpose: sending (`emmc-linux`, `emmc-sim`), and consent (the
+//! caller).
 
+mod area;
 mod carry;
 mod offer;
 mod sample;
@@ -11,8 +13,9 @@ mod tests;
 
 use serde::Serialize;
 
+pub use area::{areas, boots, called, protection, untouched};
 pub use carry::{Ended, Event, Reach, in_chunks, on_card, protected, sanitize};
-pub use offer::{Geometry, Offer, offers, offers_of_kernel, untouched};
+pub use offer::{Geometry, Offer, offers, offers_of_kernel};
 pub use sample::{Sample, Verdict, Verification, positions, verify};
 
 use emmc_regs::command::Erase;

@@ -3,10 +3,10 @@
 use emmc_port::CardData;
 use emmc_regs::csd::Csd;
 use emmc_regs::ext_csd::{ExtCsd, reg};
-use emmc_regs::{CardKind, ext_csd::DeviceInfo};
+use emmc_regs::{Area, CardKind};
 use serde::Serialize;
 
-use super::EraseKind;
+use super::{EraseKind, areas};
 
 /// The unit of ERASE_TIMEOUT_MULT and TRIM_MULT. Unit: ms.
 ///
@@ -39,14 +39,27 @@ pub struct Offer {
     pub recoverable: &'static str,
 }
 
+impl Offer {
+    /// What a range would become if the target rounded it to whole units of this kind; `None` if it is whole, or if no
+    /// unit is known. The end of the target counts as whole. Unit: bytes.
+    pub fn rounded(&self, [from, to]: [u64; 2], size_bytes: u64) -> Option<[u64; 2]> {
+        let unit = self.unit_bytes.filter(|unit| *unit > 0)?;
+        let rounded = [from / unit * unit, to.next_multiple_of(unit).min(size_bytes)];
+        (rounded != [from, to]).then_some(rounded)
+    }
+}
+
 /// How a card addresses and groups its sectors for erasing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Geometry {
-    /// The user area. Unit: bytes.
+    /// Which of its areas.
+    pub area: Area,
+    /// The area. Unit: bytes.
     pub size_bytes: u64,
     /// An erase group as ERASE_GROUP_DEF has it now; absent: not known. Unit: bytes.
     pub group_bytes: Option<u64>,
-    /// A group of write protection as ERASE_GROUP_DEF has it now; absent: none, or not known. Unit: bytes.
+    /// A group of write protection as ERASE_GROUP_DEF has it now; absent: none, as in boot areas, or not known. Unit:
+    /// bytes.
     pub wp_group_bytes: Option<u64>,
     /// A write block: 512, or 4096 with native sectors. Unit: bytes.
     pub sector_bytes: u64,
@@ -60,7 +73,18 @@ pub struct Geometry {
 }
 
 impl Geometry {
-    /// Of an eMMC; `None` if its EXT_CSD is not known, or it is another card.
+    /// Of an area of an eMMC: it has the addresses and groups of the user area, and a size of its own; `None` if the
+    /// card does not have it, for RPMB, which has no erase, and as of [`Geometry::of`].
+    pub fn of_area(card: &CardData, area: Area) -> Option<Self> {
+        let whole = Self::of(card)?;
+        let info = card.ext_csd.as_ref()?.decode().0;
+        let (_, size) = areas(&info).into_iter().find(|(other, _)| *other == area && area != Area::Rpmb)?;
+        // Boot areas have no commands of class 6: JESD84-B51 6.2.2.
+        let wp_group_bytes = whole.wp_group_bytes.filter(|_| !matches!(area, Area::Boot(_)));
+        Some(Self { area, size_bytes: size.0, wp_group_bytes, ..whole })
+    }
+
+    /// Of the user area of an eMMC; `None` if its EXT_CSD is not known, or it is another card.
     pub fn of(card: &CardData) -> Option<Self> {
         let ext_csd = card.ext_csd.as_ref().filter(|_| card.kind != Some(CardKind::Sd))?;
         let (info, _) = ext_csd.decode();
@@ -78,6 +102,7 @@ impl Geometry {
         };
         let mult = |field| ext_csd.raw(field).unwrap_or(0);
         Some(Self {
+            area: Area::User,
             size_bytes,
             group_bytes,
             wp_group_bytes: wp_group_bytes.filter(|bytes| *bytes > 0),
@@ -168,12 +193,20 @@ fn recoverable(kind: EraseKind, rev: u64) -> &'static str {
     }
 }
 
-/// The kinds of an eMMC, for ranges of `range_bytes` bytes in all.
+/// The kinds of an area of an eMMC, for ranges of `range_bytes` bytes in all. No register says whether the kinds of the
+/// user area work in a boot area too: there they are known only when they are tried.
 ///
 /// Source: JESD84-B51, SEC_FEATURE_SUPPORT; discard since 4.5.
-pub fn offers(card: &CardData, range_bytes: u64) -> Option<Vec<Offer>> {
-    let (geometry, ext_csd) = (Geometry::of(card)?, card.ext_csd.as_ref()?);
-    let of = |kind| offer(kind, ext_csd, &geometry, range_bytes);
+pub fn offers(card: &CardData, area: Area, range_bytes: u64) -> Option<Vec<Offer>> {
+    let (geometry, ext_csd) = (Geometry::of_area(card, area)?, card.ext_csd.as_ref()?);
+    let of = |kind: EraseKind| {
+        let mut offer = offer(kind, ext_csd, &geometry, range_bytes);
+        if matches!(area, Area::Boot(_)) && kind.has_range() && offer.available == Some(true) {
+            offer.available = None;
+            offer.why += "; no register says so of boot areas: known only when it is tried";
+        }
+        offer
+    };
     Some(EraseKind::ALL.into_iter().filter(|kind| *kind != EraseKind::Zero).map(of).collect())
 }
 
@@ -241,18 +274,4 @@ pub fn offers_of_kernel(is_device: bool, can_discard: Option<bool>, unit_bytes: 
         offer(EraseKind::SecureErase, None, "BLKSECDISCARD; known only when it is tried", unknown),
         offer(EraseKind::Zero, Some(true), "BLKZEROOUT", zeros),
     ]
-}
-
-/// The areas of a card that no erase of its user area touches, with their sizes.
-pub fn untouched(info: &DeviceInfo) -> Vec<String> {
-    let size = |bytes: emmc_units::Bytes| bytes.rounded();
-    let boot = info.boot.filter(|bytes| bytes.0 > 0);
-    let boot = boot.map(|bytes| format!("boot areas boot0 and boot1, {} each", size(bytes)));
-    let rpmb = info.rpmb.filter(|bytes| bytes.0 > 0).map(|bytes| format!("RPMB, {}", size(bytes)));
-    let group = info.hc_wp_group.map_or(0, |bytes| bytes.0);
-    let general = info.hw_partition.gp_groups.iter().enumerate().filter_map(|(index, groups)| {
-        let groups = groups.filter(|groups| *groups > 0 && info.hw_partition.completed == Some(true))?;
-        Some(format!("general purpose partition {}, {}", index + 1, size(emmc_units::Bytes(groups * group))))
-    });
-    boot.into_iter().chain(rpmb).chain(general).collect()
 }

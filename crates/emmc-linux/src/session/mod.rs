@@ -19,8 +19,9 @@ use emmc_port::TargetError;
 pub use state::{End, Event, State};
 
 use crate::block_io::{BlockIo, Keeper, OpenError, Opening, Saved, TargetHandle, reserve, writable_bytes};
+use crate::boot_area::UnlockedArea;
 use crate::hold::{self, Point};
-use crate::usage::{Holder, Occupied, occupied};
+use crate::usage::{Holder, Occupied, occupied, read_only};
 
 /// Why a session ended before anything was written.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -106,6 +107,10 @@ pub struct Session {
     open: Option<BlockIo>,
     /// Of a file, until its content is restored.
     _lock: Option<std::fs::File>,
+    /// Whether it may be a boot area that the kernel holds read-only (`force_ro`), which `hold` unlocks.
+    unlocks: bool,
+    /// From its opening for writing on.
+    unlocked: Option<UnlockedArea>,
     saved: Option<Saved>,
 }
 
@@ -125,8 +130,16 @@ impl Session {
             range: [0; 2],
             open: None,
             _lock: None,
+            unlocks: false,
+            unlocked: None,
             saved: None,
         }))
+    }
+
+    /// The same for a boot area: from `hold` on, after the consent, it is unlocked (`force_ro`) until the session ends.
+    pub fn unlocking(mut self) -> Self {
+        self.unlocks = true;
+        self
     }
 
     /// Where it is.
@@ -201,13 +214,15 @@ impl Session {
         }
     }
 
-    fn opened(&self, opening: &Opening) -> Result<(Option<std::fs::File>, BlockIo), SessionError> {
-        let path = self.target.path();
+    fn opened(&mut self, opening: &Opening) -> Result<(Option<std::fs::File>, BlockIo), SessionError> {
+        let path = &self.target.path().to_owned();
         if let Some(most) = writable_bytes().filter(|most| path.is_file() && *most < self.range[1]) {
             let what = format!("writes would reach byte {}, but `ulimit -f` allows {most}", self.range[1]);
             return Err(self.error(format!("{what}: nothing was written")));
         }
         let lock = if path.is_file() { Some(reserve(path, &self.called)?) } else { None };
+        let unlocked = self.unlocks.then(|| UnlockedArea::new(&self.found.name)).transpose();
+        self.unlocked = unlocked.map_err(|error| self.error(format!("force_ro: {error}; nothing was written")))?;
         let open = self.target.open(&self.called, &Opening { write: true, ..opening.clone() })?;
         self.free(Holder::Us)?;
         Ok((lock, open))
@@ -309,7 +324,11 @@ impl Session {
 
     /// Looks who uses it now.
     fn free(&self, holder: Holder) -> Result<Occupied, SessionError> {
-        let found = occupied(self.target.path(), holder).map_err(|error| self.error(error.to_string()))?;
+        let mut found = occupied(self.target.path(), holder).map_err(|error| self.error(error.to_string()))?;
+        if self.unlocks && self.unlocked.is_none() {
+            // Of a boot area it is the kernel's rule, and what is read-only for another reason stays so when unlocked.
+            found.uses.retain(|text| *text != read_only(&found.name));
+        }
         match found.uses.is_empty() {
             true => Ok(found),
             false => Err(SessionError::Refused(format!("{}: in use: {}", self.called, found.uses.join("; ")))),
@@ -340,6 +359,7 @@ impl Session {
         let is_stopped = self.stop.load(Ordering::Relaxed);
         self.step(if is_stopped { Event::Stopped } else { Event::Failed });
         (self.open, self._lock) = (None, None);
+        self.unlocked = None;
         Err(error)
     }
 

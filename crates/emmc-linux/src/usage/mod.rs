@@ -57,6 +57,11 @@ pub fn occupied(path: &Path, holder: Holder) -> std::io::Result<Occupied> {
     inspect(&Tree::live(), path, holder)
 }
 
+/// The reason against a device that the kernel holds read-only.
+pub(crate) fn read_only(name: &str) -> String {
+    format!("{name} is read-only")
+}
+
 fn inspect(tree: &Tree, path: &Path, holder: Holder) -> std::io::Result<Occupied> {
     let found = std::fs::metadata(path)?;
     // Without /proc the path may be all there is.
@@ -119,7 +124,7 @@ impl<'a> Look<'a> {
         let parts = if is_partition { Vec::new() } else { partitions(tree, folder) };
         let mut uses = Vec::new();
         if tree.attribute(folder, "ro").as_deref() == Some("1") {
-            uses.push(format!("{} is read-only", own.name));
+            uses.push(read_only(&own.name));
         }
         let above = is_partition.then(|| Member::new(tree, disk));
         for member in std::iter::once(&own).chain(&parts).chain(&above) {

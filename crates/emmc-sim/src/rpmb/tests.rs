@@ -7,7 +7,7 @@ use emmc_port::Consent;
 use emmc_port::rpmb::{RpmbError, RpmbKey, RpmbShape, counter, program_key, protection, read, set_protection, write};
 use emmc_regs::crc::sealed;
 use emmc_regs::csd::mmc;
-use emmc_regs::ext_csd::ExtCsd;
+use emmc_regs::ext_csd::{ExtCsd, reg};
 use emmc_regs::rpmb::{ConfigByte, RpmbResult, SecureWriteProtection};
 
 use super::*;

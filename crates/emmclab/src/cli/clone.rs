@@ -30,7 +30,7 @@ pub(crate) struct TargetArgs {
     pub(crate) unallocated: UnallocatedArg,
     /// The areas to write; boot areas are unlocked for it and locked again
     #[arg(long, value_name = "LIST", default_value = "user", value_delimiter = ',')]
-    #[arg(value_parser = ["user", "boot0", "boot1", "gp1", "gp2", "gp3", "gp4"])]
+    #[arg(value_parser = known::AREAS)]
     pub(crate) areas: Vec<String>,
     /// Allow a target that is smaller than the source, if all content fits
     #[arg(long)]

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum, ValueHint};
 use emmc_analysis::erase::EraseKind;
 use emmc_analysis::plan::WpRange;
+use emmc_regs::Area;
 use emmc_units::Bytes;
 
 use super::known;
@@ -50,13 +51,16 @@ pub(crate) struct EraseArgs {
     /// How, one after the other; without one nothing is sent, and each is explained
     #[arg(value_name = "KIND", value_enum)]
     pub(crate) kinds: Vec<EraseArg>,
-    /// Erase this part of the user area only, e.g. 64MiB:8MiB (may be repeated) [default: all of it]
+    /// The area of an eMMC to erase [default: user]
+    #[arg(long, value_name = "AREA", value_parser = known::area(), hide_possible_values = true)]
+    pub(crate) area: Option<Area>,
+    /// Erase this part of the area only, e.g. 64MiB:8MiB (may be repeated) [default: all of it]
     #[arg(long, value_name = "START:SIZE", value_parser = range)]
     pub(crate) range: Vec<WpRange>,
     /// Erase this partition only
     #[arg(long, value_name = "NUMBER", conflicts_with = "range")]
     pub(crate) partition: Option<u32>,
-    /// Begin at this byte of the user area: after an interruption, as the report says
+    /// Begin at this byte of the area: after an interruption, as the report says
     #[arg(long, value_name = "OFFSET", value_parser = offset, default_value = "0", hide_default_value = true)]
     pub(crate) from: Bytes,
     /// Allow that the content is lost; a device asks for its name too
@@ -71,6 +75,13 @@ pub(crate) struct EraseArgs {
     /// Replace an existing report
     #[arg(long, requires = "output")]
     pub(crate) force: bool,
+}
+
+impl EraseArgs {
+    /// The area that is meant.
+    pub(crate) fn area(&self) -> Area {
+        self.area.unwrap_or(Area::User)
+    }
 }
 
 fn offset(text: &str) -> Result<Bytes, String> {

@@ -134,6 +134,12 @@ const EXAMPLES: &[Example] = &[
     ),
     #[cfg(feature = "clone")]
     example("erase", "emmclab erase /dev/mmcblk0 discard --partition 2 --destroy", "one partition"),
+    #[cfg(feature = "clone")]
+    example(
+        "erase",
+        "emmclab erase /dev/mmcblk0 trim --area boot1 --destroy",
+        "a boot area; the others stay as they are",
+    ),
     #[cfg(feature = "bench")]
     example("rpmb counter", "emmclab rpmb counter /dev/mmcblk0rpmb", "whether a key is programmed; needs no key"),
     #[cfg(feature = "bench")]

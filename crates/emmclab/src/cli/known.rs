@@ -33,6 +33,16 @@ impl<P: TypedValueParser> TypedValueParser for Known<P> {
     }
 }
 
+/// The areas of an eMMC that hold content of the host's, apart from RPMB.
+#[cfg(feature = "clone")]
+pub(crate) const AREAS: [&str; 7] = ["user", "boot0", "boot1", "gp1", "gp2", "gp3", "gp4"];
+
+/// One of [`AREAS`].
+#[cfg(feature = "clone")]
+pub(crate) fn area() -> impl TypedValueParser<Value = emmc_regs::Area> {
+    clap::builder::PossibleValuesParser::new(AREAS).try_map(|name| name.parse())
+}
+
 /// A size where nothing gives a largest one, so that a share of it means nothing.
 pub(crate) fn exact_size(text: &str) -> Result<Bytes, String> {
     match text.parse().map_err(|error: SizeError| error.to_string())? {

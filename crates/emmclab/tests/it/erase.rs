@@ -10,20 +10,20 @@ use crate::support::hold::{Hold, with_default_signals};
 use crate::support::loops::{Loop, succeeds};
 use crate::support::{Run, command, emmclab, run, save, scratch, skip, testdata};
 
-const MIB: u64 = 1 << 20;
+pub(crate) const MIB: u64 = 1 << 20;
 
-fn erase(words: &[&str]) -> Run {
+pub(crate) fn erase(words: &[&str]) -> Run {
     emmclab(["erase"].iter().chain(words))
 }
 
 #[track_caller]
-fn complains(run: &Run, phrase: &str) {
+pub(crate) fn complains(run: &Run, phrase: &str) {
     let last = run.stderr.lines().last().unwrap_or_default();
     assert!(last.starts_with("emmclab: ") && last.contains(phrase), "{}: no {phrase:?} in {}", run.args, run.stderr);
 }
 
 /// A small card in a folder whose first `mib` MiB hold content; `deaf`: it accepts and ignores trims.
-fn card(folder: &Path, name: &str, mib: u64, deaf: bool) -> String {
+pub(crate) fn card(folder: &Path, name: &str, mib: u64, deaf: bool) -> String {
     let card = folder.join(name).display().to_string();
     let small = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../xtask/guest/small.toml");
     let text = std::fs::read_to_string(small).unwrap();
@@ -136,7 +136,7 @@ fn protected_groups_are_refused_before_anything_is_sent() {
 }
 
 /// `erase` held before its `count`-th chunk.
-fn held(folder: &Path, words: &[&str], count: u32) -> (Hold, Child) {
+pub(crate) fn held(folder: &Path, words: &[&str], count: u32) -> (Hold, Child) {
     let mut erase = with_default_signals(command().get_program());
     erase.arg("erase").args(words).stdout(Stdio::piped()).stderr(Stdio::null());
     let hold = Hold::at(&mut erase, "step", count, folder);

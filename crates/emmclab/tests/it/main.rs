@@ -37,6 +37,8 @@ mod copied_sys;
 mod dying;
 #[cfg(all(feature = "clone", feature = "sim"))]
 mod erase;
+#[cfg(all(feature = "clone", feature = "sim"))]
+mod erase_areas;
 #[cfg(feature = "sim")]
 mod erase_cuts;
 mod exit_codes;

@@ -39,7 +39,7 @@ fn area_of(disk: &str, whole: &str) -> Option<String> {
 }
 
 /// The device of an area of a card, e.g. `/dev/mmcblk0boot0`.
-pub(super) fn area_node(node: &Path, area: &str) -> PathBuf {
+pub(in crate::commands) fn area_node(node: &Path, area: &str) -> PathBuf {
     let kernel = match area.strip_prefix("gp").and_then(|number| number.parse::<u8>().ok()) {
         Some(number) => format!("gp{}", number.saturating_sub(1)),
         None => area.to_owned(),

@@ -10,10 +10,11 @@ use emmc_clone::allocation;
 use emmc_linux::usage::Occupied;
 use emmc_port::{CommandPort, Consent, PortError};
 use emmc_serve::block::{Block, Request};
+use emmc_sim::command_target;
 use emmc_units::{Bytes, Instant};
 
-use super::job::{Erasable, Job, refuse_protected};
-use super::{EraseDocument, consent, of_card, unable};
+use super::job::{Erasable, Job};
+use super::{EraseDocument, area_geometry, consent, of_card, unable};
 use crate::cli::EraseArgs;
 use crate::commands::apply::folder::FolderPort;
 use crate::commands::clone::folder::VirtualPlace;
@@ -29,7 +30,7 @@ struct FolderCard {
 
 impl Erasable for FolderCard {
     fn read(&mut self, offset: u64, into: &mut [u8]) -> Result<(), String> {
-        let read = self.port.0.submit(Area::User, Request::Read { offset, into });
+        let read = self.port.0.submit(self.geometry.area, Request::Read { offset, into });
         read.map(drop).map_err(|error| error.to_string())
     }
 
@@ -56,11 +57,13 @@ impl Erasable for FolderCard {
     }
 }
 
-/// Its partitions and filesystems: as lines, and as ranges by number.
-fn contents(name: &str) -> anyhow::Result<Vec<allocation::Part>> {
+/// The partitions and filesystems of an area: as lines, and as ranges by number.
+fn contents(name: &str, area: Area) -> anyhow::Result<Vec<allocation::Part>> {
     let (mut place, _) = VirtualPlace::source(name)?;
-    let size = place.areas().first().map_or(0, |area| area.size_bytes);
-    let map = allocation::map(&mut Window::new(&mut place, 0), size, 512);
+    let found = place.areas().iter().position(|found| found.name == area.name());
+    let Some(index) = found else { return Ok(Vec::new()) };
+    let size = place.areas()[index].size_bytes;
+    let map = allocation::map(&mut Window::new(&mut place, index), size, 512);
     Ok(map.map_err(|error| unable(name, error))?.parts)
 }
 
@@ -78,26 +81,28 @@ fn line(part: &allocation::Part) -> Option<String> {
 pub(super) fn erase(folder: &str, args: &EraseArgs, is_quiet: bool) -> anyhow::Result<EraseDocument> {
     let mut port = FolderPort::open(&args.target, folder)?;
     // Its folder is locked: nobody changes it in between.
-    let parts = if crate::virtual_card::is_folder(folder) { contents(folder)? } else { Vec::new() };
+    let parts = if crate::virtual_card::is_folder(folder) { contents(folder, args.area())? } else { Vec::new() };
     let stop = Arc::new(AtomicBool::new(false));
-    let card = port.identify(&args.target)?;
     let mut prepared = || -> anyhow::Result<(Geometry, Job, EraseDocument, Consent)> {
-        let geometry = Geometry::of(&card);
-        let geometry = geometry.ok_or_else(|| unable(&args.target, "not an eMMC; nothing was sent"))?;
+        let failed = |error: PortError| unable(&args.target, error);
+        // Before the first command: an SD card has others.
+        let card = port.with(8, |card, _| Ok(card.device().card_data(&args.target))).map_err(failed)?;
+        let geometry = area_geometry(&card, args, "not an eMMC; nothing was sent")?;
+        let card = port.identify(&args.target)?;
         let job = Job::new(args, geometry.size_bytes, |number| {
             let part = parts.iter().find(|part| part.partition == Some(number));
             let part = part.ok_or_else(|| Refused(format!("{}: has no partition {number}", args.target)))?;
             Ok([part.from_bytes, part.to_bytes])
         })?;
-        let mut document = of_card(&card, args, &job, geometry.size_bytes);
-        document.contents = parts.iter().filter_map(line).collect();
+        let mut document = of_card(&card, args, &job, &geometry);
+        document.contents.extend(parts.iter().filter_map(line));
         job.check(&args.target, &document.kinds, geometry.size_bytes)?;
-        if job.kinds.iter().any(|kind| kind.has_range()) {
-            refuse_protected(&args.target, &mut port as &mut dyn CommandPort, &geometry, &job.ranges)?;
-        }
+        port.with(6, |card, now| command_target::select(card, now, geometry.area)).map_err(failed)?;
+        job.refuse_protected(&args.target, &card, &mut port as &mut dyn CommandPort, &geometry)?;
         let contents = document.contents.clone();
         let (name, size_bytes) = (args.target.clone(), geometry.size_bytes);
-        let found = Occupied { name, size_bytes, contents, ..Occupied::default() };
+        let model = args.area.map(erase::called);
+        let found = Occupied { name, model, size_bytes, contents, ..Occupied::default() };
         let consent = consent::ask(&found, false, &job, &document.kinds, (args, is_quiet))?;
         stop_by_signal(&stop)?;
         Ok((geometry, job, document, consent))

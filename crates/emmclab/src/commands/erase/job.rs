@@ -3,10 +3,11 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use emmc_analysis::erase::{
-    self, Ended, EraseKind, Event, Offer, Reach, Sample, Verdict, in_chunks, positions, verify,
+    self, Ended, EraseKind, Event, Geometry, Offer, Reach, Sample, Verdict, in_chunks, positions, verify,
 };
 use emmc_linux::hold::{self, Point};
-use emmc_port::PortError;
+use emmc_port::{CardData, CommandPort, PortError};
+use emmc_regs::Area;
 use emmc_units::Bytes;
 
 use super::{Done, EraseDocument};
@@ -67,6 +68,11 @@ impl Job {
     ) -> anyhow::Result<Self> {
         let kinds: Vec<EraseKind> = args.kinds.iter().map(|kind| EraseKind::from(*kind)).collect();
         let has_range = kinds.is_empty() || kinds.iter().any(|kind| kind.has_range());
+        if kinds.contains(&EraseKind::Sanitize) && args.area() != Area::User {
+            let what =
+                "sanitize is of the whole card, all of its areas: give it without --area, in a command of its own";
+            anyhow::bail!("{what}; nothing was sent");
+        }
         let is_partial = !args.range.is_empty() || args.partition.is_some() || args.from.0 > 0;
         anyhow::ensure!(has_range || !is_partial, "sanitize is of the whole card: no range, partition or --from");
         let refused = |what: String| anyhow::Error::from(Refused(format!("{}: {what}; nothing was sent", args.target)));
@@ -117,14 +123,14 @@ impl Job {
                 let what = "the size of its erase groups is not known: use trim or discard; nothing was sent";
                 return Err(super::unable(target, format!("{}: {what}", kind.name())));
             };
-            for [from, to] in self.ranges.iter().chain(&[[self.from, self.from]]) {
-                let is_whole = from % unit == 0 && (to % unit == 0 || *to == size_bytes);
-                if !is_whole {
-                    let nearest = [from / unit * unit, to.next_multiple_of(unit).min(size_bytes)];
+            for range in self.ranges.iter().chain(&[[self.from, self.from]]) {
+                if let Some(nearest) = offer.rounded(*range, size_bytes) {
                     let what = format!(
-                        "{} takes whole units of {}: bytes {from} to {to} would become {} to {}",
+                        "{} takes whole units of {}: bytes {} to {} would become {} to {}",
                         kind.name(),
                         Bytes(unit).rounded(),
+                        range[0],
+                        range[1],
                         nearest[0],
                         nearest[1]
                     );
@@ -133,6 +139,31 @@ impl Job {
             }
         }
         Ok(())
+    }
+
+    /// Looks for write protection: a card would skip what is protected, the whole area or groups of it.
+    ///
+    /// Errors: [`Refused`].
+    pub(super) fn refuse_protected(
+        &self,
+        target: &str,
+        card: &CardData,
+        port: &mut dyn CommandPort,
+        geometry: &Geometry,
+    ) -> anyhow::Result<()> {
+        if !self.kinds.iter().any(|kind| kind.has_range()) {
+            return Ok(());
+        }
+        let refused = |what: String| anyhow::Error::from(Refused(format!("{target}: {what}; nothing was sent")));
+        if let Some(why) = erase::protection(card, geometry.area) {
+            return Err(refused(why));
+        }
+        // A card that does not report it is asked by the erase itself.
+        let found = erase::protected(port, geometry, &self.ranges).unwrap_or_default();
+        let Some([from, to]) = found.first() else { return Ok(()) };
+        let more = if found.len() > 1 { format!(" and {} more ranges", found.len() - 1) } else { String::new() };
+        let what = format!("bytes {from} to {to}{more} are write-protected, and the card would skip them");
+        Err(refused(what))
     }
 
     /// Erases, one kind after the other, and reads samples before and after each.
@@ -225,21 +256,4 @@ fn words(ended: &Ended) -> (&'static str, Option<String>) {
 pub(super) fn is_ignored(document: &EraseDocument) -> bool {
     let verdicts = document.done.iter().filter_map(|done| done.verification.as_ref());
     verdicts.into_iter().any(|found| found.verdict == Verdict::Ignored)
-}
-
-/// The write-protected parts of a job, which a card would skip.
-///
-/// Errors: [`Refused`].
-pub(super) fn refuse_protected(
-    target: &str,
-    port: &mut dyn emmc_port::CommandPort,
-    geometry: &erase::Geometry,
-    ranges: &[[u64; 2]],
-) -> anyhow::Result<()> {
-    // A card that does not report it is asked by the erase itself.
-    let Ok(found) = erase::protected(port, geometry, ranges) else { return Ok(()) };
-    let Some([from, to]) = found.first() else { return Ok(()) };
-    let more = if found.len() > 1 { format!(" and {} more ranges", found.len() - 1) } else { String::new() };
-    let what = format!("bytes {from} to {to}{more} are write-protected, and the card would skip them");
-    Err(Refused(format!("{target}: {what}; nothing was sent")).into())
 }

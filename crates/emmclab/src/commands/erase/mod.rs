@@ -9,9 +9,10 @@ mod report;
 
 use std::path::Path;
 
-use emmc_analysis::erase::{self, EraseKind, Offer, Verification};
+use emmc_analysis::erase::{self, EraseKind, Geometry, Offer, Verification};
 use emmc_analysis::plan::CardIdentity;
 use emmc_port::{CardData, SourceError};
+use emmc_regs::{Area, CardKind};
 use serde::Serialize;
 
 use self::job::Job;
@@ -19,6 +20,7 @@ use crate::CommandResult;
 use crate::cli::EraseArgs;
 use crate::exit::Exit;
 use crate::output::Output;
+use crate::save::Refused;
 
 pub(crate) const SCHEMA: &str = "emmclab.erase/1";
 
@@ -34,11 +36,13 @@ pub(crate) struct EraseDocument {
     way: &'static str,
     /// What identifies the card.
     card: Option<CardIdentity>,
-    /// The user area, the device or the file. Unit: bytes.
+    /// Of an eMMC: `user`, `boot0`, `boot1`, `gp1` to `gp4`.
+    area: Option<&'static str>,
+    /// The area, the device or the file. Unit: bytes.
     size_bytes: Option<u64>,
     /// What is erased: first byte and end. Unit: bytes.
     ranges: Vec<[u64; 2]>,
-    /// What is on it, as far as its first bytes show.
+    /// What is on it, as far as its first bytes show, and that the card is set to boot from it.
     contents: Vec<String>,
     /// What it has, and what each does.
     kinds: Vec<Offer>,
@@ -131,26 +135,52 @@ fn on_virtual(_: &str, args: &EraseArgs, _: bool) -> anyhow::Result<EraseDocumen
 
 /// What a card has, from its registers alone.
 fn of_registers(card: &CardData, args: &EraseArgs) -> anyhow::Result<EraseDocument> {
-    let geometry = erase::Geometry::of(card);
-    let geometry = geometry.ok_or_else(|| unable(&args.target, "no EXT_CSD of an eMMC with its size"))?;
+    let geometry = area_geometry(card, args, "no EXT_CSD of an eMMC with its size")?;
     let job = Job::new(args, geometry.size_bytes, |_| {
         Err(unable(&args.target, "--partition needs the content of a device"))
     })?;
-    Ok(of_card(card, args, &job, geometry.size_bytes))
+    Ok(of_card(card, args, &job, &geometry))
+}
+
+/// The area of an eMMC that the arguments name; `without`: what is said of a card without registers.
+///
+/// Errors: `--area` for a card that is no eMMC; [`Refused`]: the card has no such area; no registers.
+fn area_geometry(card: &CardData, args: &EraseArgs, without: &str) -> anyhow::Result<Geometry> {
+    let area = args.area();
+    if args.area.is_some() && card.kind == Some(CardKind::Sd) {
+        return Err(no_areas(args));
+    }
+    if let Some(geometry) = Geometry::of_area(card, area) {
+        return Ok(geometry);
+    }
+    let info = card.ext_csd.as_ref().filter(|_| Geometry::of(card).is_some()).map(|ext_csd| ext_csd.decode().0);
+    let Some(info) = info else { return Err(unable(&args.target, without)) };
+    let has = erase::areas(&info).into_iter().filter(|(area, _)| *area != Area::Rpmb);
+    let has: Vec<&str> = has.map(|(area, _)| area.name()).collect();
+    let what = format!("has no area {area}; it has {}; nothing was sent", has.join(", "));
+    Err(Refused(format!("{}: {what}", args.target)).into())
+}
+
+/// `--area` for what is no eMMC: an error of the arguments.
+fn no_areas(args: &EraseArgs) -> anyhow::Error {
+    anyhow::anyhow!("{}: --area is for an eMMC, and this is none; nothing was sent", args.target)
 }
 
 /// A document of an eMMC, before anything is done.
-fn of_card(card: &CardData, args: &EraseArgs, job: &Job, size_bytes: u64) -> EraseDocument {
+fn of_card(card: &CardData, args: &EraseArgs, job: &Job, geometry: &Geometry) -> EraseDocument {
+    let area = geometry.area;
     let info = card.ext_csd.as_ref().map(|ext_csd| ext_csd.decode().0);
     EraseDocument {
         action: if job.kinds.is_empty() { "list" } else { "erase" },
         target: args.target.clone(),
         way: "card",
         card: Some(CardIdentity::of(card)),
-        size_bytes: Some(size_bytes),
+        area: Some(area.name()),
+        size_bytes: Some(geometry.size_bytes),
         ranges: job.ranges.clone(),
-        kinds: erase::offers(card, job.bytes()).unwrap_or_default(),
-        untouched: info.map(|info| erase::untouched(&info)).unwrap_or_default(),
+        contents: erase::boots(card, area).into_iter().collect(),
+        kinds: erase::offers(card, area, job.bytes()).unwrap_or_default(),
+        untouched: info.map(|info| erase::untouched(&info, area)).unwrap_or_default(),
         ..EraseDocument::default()
     }
 }

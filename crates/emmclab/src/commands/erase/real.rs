@@ -11,16 +11,16 @@ use emmc_clone::allocation;
 use emmc_linux::LivePort;
 use emmc_linux::block_io::{BlockIo, Opening, TargetHandle};
 use emmc_linux::session::{Keep, Session, SessionError};
-use emmc_linux::usage::{Holder, occupied};
+use emmc_linux::usage::{Holder, Occupied, occupied};
 use emmc_port::{BlockTarget, CardData, Consent, PortError, TargetKind};
-use emmc_regs::CardKind;
+use emmc_regs::{Area, CardKind};
 use emmc_workload::Unwatched;
 
-use super::job::{Erasable, Job, refuse_protected};
-use super::{EraseDocument, consent, of_card, unable};
+use super::job::{Erasable, Job};
+use super::{EraseDocument, area_geometry, consent, no_areas, of_card, unable};
 use crate::cli::EraseArgs;
 use crate::commands::clone::place::{Place, Window};
-use crate::commands::clone::real::{RealPlace, refuse_part};
+use crate::commands::clone::real::{RealPlace, area_node, refuse_part};
 use crate::save::Refused;
 use crate::signals::stop_by_signal;
 
@@ -120,17 +120,16 @@ struct Found {
 }
 
 impl Found {
-    fn of(name: &str, seen: &BlockIo) -> anyhow::Result<Self> {
+    fn of(args: &EraseArgs, seen: &BlockIo) -> anyhow::Result<Self> {
         let shape = seen.shape();
-        let card = if emmc_linux::is_card_name(name) { Some(crate::source::open_one(name, None)?) } else { None };
-        let card = match card.filter(|card| card.kind != Some(CardKind::Sd)) {
-            Some(card) => {
-                let what = "its EXT_CSD cannot be read: requires root; nothing was sent";
-                let geometry = Geometry::of(&card).ok_or_else(|| unable(name, what))?;
-                Some((card, geometry))
+        let card = emmc(args)?;
+        if let Some((_, geometry)) = &card {
+            let [of_kernel, of_card] = [shape.size_bytes, geometry.size_bytes];
+            if geometry.area != Area::User && of_kernel != of_card {
+                let what = format!("{of_kernel} bytes for Linux, {of_card} by its registers; nothing was sent");
+                return Err(Refused(format!("{}: {}: {what}", args.target, geometry.area)).into());
             }
-            None => None,
-        };
+        }
         Ok(Self {
             is_device: shape.kind == TargetKind::Device,
             size_bytes: card.as_ref().map_or(shape.size_bytes, |(_, geometry)| geometry.size_bytes),
@@ -142,7 +141,7 @@ impl Found {
 
     fn document(&self, args: &EraseArgs, job: &Job) -> EraseDocument {
         if let Some((card, geometry)) = &self.card {
-            return of_card(card, args, job, geometry.size_bytes);
+            return of_card(card, args, job, geometry);
         }
         EraseDocument {
             action: if job.kinds.is_empty() { "list" } else { "erase" },
@@ -160,6 +159,37 @@ impl Found {
     }
 }
 
+/// The card that the arguments name, if it is an eMMC, and its area.
+///
+/// Errors: those of [`area_geometry`].
+fn emmc(args: &EraseArgs) -> anyhow::Result<Option<(CardData, Geometry)>> {
+    let name = args.target.as_str();
+    let card = if emmc_linux::is_card_name(name) { Some(crate::source::open_one(name, None)?) } else { None };
+    match card.filter(|card| card.kind != Some(CardKind::Sd)) {
+        Some(card) => {
+            let geometry = area_geometry(&card, args, "its EXT_CSD cannot be read: requires root; nothing was sent")?;
+            Ok(Some((card, geometry)))
+        }
+        None if args.area.is_some() => Err(no_areas(args)),
+        None => Ok(None),
+    }
+}
+
+/// The device of the area that the arguments name: commands to it go to that area, because the kernel sets
+/// PARTITION_ACCESS before each one.
+///
+/// Source: Linux `drivers/mmc/core/block.c`, `__mmc_blk_ioctl_cmd`, `mmc_blk_part_switch`.
+///
+/// Errors: those of [`emmc`]; the kernel has no such device.
+fn area(args: &EraseArgs, whole: PathBuf) -> anyhow::Result<PathBuf> {
+    if args.area.is_none() || emmc(args)?.is_none_or(|(_, geometry)| geometry.area == Area::User) {
+        return Ok(whole);
+    }
+    let node = area_node(&whole, args.area().name());
+    let what = "no such device: the kernel has none for this area; nothing was sent";
+    if node.exists() { Ok(node) } else { Err(unable(&node.display().to_string(), what)) }
+}
+
 /// Where a partition lies.
 fn partition(name: &str, seen: BlockIo, found: &Found, number: u32) -> anyhow::Result<[u64; 2]> {
     let mut place = RealPlace::held(name, seen);
@@ -173,7 +203,7 @@ fn partition(name: &str, seen: BlockIo, found: &Found, number: u32) -> anyhow::R
 
 fn node(name: &str) -> anyhow::Result<PathBuf> {
     if let Err(error) = refuse_part(name) {
-        let what = "and its part by --partition or --range; nothing was sent";
+        let what = "and its part by --partition, --range or --area; nothing was sent";
         return Err(Refused(format!("{error}, {what}")).into());
     }
     let path = emmc_linux::card_node(name).unwrap_or_else(|| name.into());
@@ -183,22 +213,25 @@ fn node(name: &str) -> anyhow::Result<PathBuf> {
 /// Lists what a target has, or erases it.
 pub(super) fn erase(args: &EraseArgs, is_quiet: bool) -> anyhow::Result<EraseDocument> {
     let name = args.target.as_str();
-    let path = node(name)?;
+    let path = area(args, node(name)?)?;
     let stop = Arc::new(AtomicBool::new(false));
     let session = Session::place(&path, name, &stop).map_err(|error| unable(name, error))?;
     let what = "expected a block device, a file, or the folder of a virtual card";
     let mut session = session.ok_or_else(|| unable(name, what))?;
+    if matches!(args.area(), Area::Boot(_)) {
+        session = session.unlocking();
+    }
     let seen = done(name, session.look(&Opening::plain(false, &stop)))?;
-    let found = Found::of(name, &seen)?;
+    let found = Found::of(args, &seen)?;
     let job = Job::new(args, found.size_bytes, |number| partition(name, seen, &found, number))?;
     let mut document = found.document(args, &job);
     if job.kinds.is_empty() {
         let seen = occupied(&path, Holder::Nobody).map_err(|error| unable(name, error))?;
-        document.contents = seen.contents.into_iter().chain(seen.uses).collect();
+        document.contents.extend(seen.contents.into_iter().chain(seen.uses));
         return Ok(document);
     }
     job.check(name, &document.kinds, found.size_bytes)?;
-    document.contents = done(name, session.check())?.contents.clone();
+    document.contents.extend(done(name, session.check())?.contents.iter().cloned());
     let mut emmc = match &found.card {
         Some((_, geometry)) => {
             // The card behind the handle, whatever its name leads to later.
@@ -207,12 +240,13 @@ pub(super) fn erase(args: &EraseArgs, is_quiet: bool) -> anyhow::Result<EraseDoc
         }
         None => None,
     };
-    if let Some(Emmc { port, geometry }) = &mut emmc {
-        refuse_protected(name, port, geometry, &job.ranges)?;
+    if let (Some(Emmc { port, geometry }), Some((card, _))) = (&mut emmc, &found.card) {
+        job.refuse_protected(name, card, port, geometry)?;
     }
     let mut agreed = None;
     let asked = session.consent([0, found.size_bytes], |seen| {
-        let answer = consent::ask(seen, found.is_device, &job, &document.kinds, (args, is_quiet));
+        let seen = Occupied { contents: document.contents.clone(), ..seen.clone() };
+        let answer = consent::ask(&seen, found.is_device, &job, &document.kinds, (args, is_quiet));
         agreed = Some(answer.map_err(|refused| refused.0)?);
         Ok(())
     });

@@ -40,6 +40,9 @@ pub(super) fn next(document: &EraseDocument, args: &EraseArgs) -> Vec<String> {
         let rest = args.kinds[done..].iter().map(|kind| emmc_analysis::erase::EraseKind::from(*kind).name());
         let kinds: Vec<&str> = kinds.skip(done - 1).chain(rest).collect();
         let mut line = format!("emmclab erase {} {}", word(&args.target), kinds.join(" "));
+        if let Some(area) = args.area {
+            line += &format!(" --area {area}");
+        }
         for range in &args.range {
             line += &format!(" --range {}:{}", size(range.start.0), size(range.size.0));
         }
@@ -83,7 +86,7 @@ pub(super) fn present(document: &EraseDocument) -> Document {
     if !document.untouched.is_empty() {
         let section = report.section("untouched", "Not part of it");
         let all = document.untouched.join("; ");
-        section.note(Tone::Muted, format!("No kind erases {all}. Sanitize removes what is unmapped of all areas."));
+        section.note(Tone::Muted, format!("{all}. Sanitize removes what is unmapped of all areas."));
     }
     if !document.next.is_empty() {
         let section = report.section("next", "Next");
@@ -101,8 +104,14 @@ fn subtitle(document: &EraseDocument) -> String {
         words.extend(card.serial.as_ref().map(|serial| format!("serial number {serial}")));
         words.extend(card.cid.as_ref().map(|cid| format!("CID {cid}")));
     }
+    words.extend(area(document));
     words.extend(document.size_bytes.map(|bytes| Bytes(bytes).rounded()));
     words.join("  ")
+}
+
+/// The area by both of its names.
+fn area(document: &EraseDocument) -> Option<String> {
+    document.area?.parse().ok().map(emmc_analysis::erase::called)
 }
 
 fn kinds(offers: &[Offer], report: &mut Document) {
@@ -150,12 +159,13 @@ fn done(document: &EraseDocument, report: &mut Document) {
     let section = report.section("when", "When");
     let text = |value: &Option<String>| value.clone().unwrap_or_else(|| "unknown".into());
     let ranges: Vec<String> = document.ranges.iter().map(|[from, to]| format!("{from} to {to}")).collect();
-    section.push(vec![
-        KeyValue::new("began", text(&document.began_at)),
-        KeyValue::new("ended", text(&document.ended_at)),
-        KeyValue::new("bytes", ranges.join(", ")),
-        KeyValue::new("sent by", if document.way == "card" { "the card's own commands" } else { "the kernel" }),
-    ]);
+    let mut facts =
+        vec![KeyValue::new("began", text(&document.began_at)), KeyValue::new("ended", text(&document.ended_at))];
+    facts.extend(area(document).map(|area| KeyValue::new("area", area)));
+    facts.push(KeyValue::new("bytes", ranges.join(", ")));
+    let sender = if document.way == "card" { "the card's own commands" } else { "the kernel" };
+    facts.push(KeyValue::new("sent by", sender));
+    section.push(facts);
 }
 
 fn tone(done: &Done) -> Tone {
