@@ -20,6 +20,8 @@ pub enum Ended {
     Complete,
     /// The watch asked to stop, between two commands.
     Stopped,
+    /// The target does not have this kind: nothing has changed.
+    Unsupported(String),
     /// The target refused a command.
     Refused(String),
     /// No answer: whether the last command had an effect is not known.
@@ -50,11 +52,11 @@ impl From<PortError> for Ended {
 
 /// Erases ascending ranges from byte `from` on, in chunks that end at multiples of `chunk_bytes`. `watch` is called
 /// around each chunk; before one, `false` stops.
-pub fn in_chunks(
+pub fn in_chunks<E: Into<Ended>>(
     ranges: &[[u64; 2]],
     from: u64,
     chunk_bytes: u64,
-    erase: &mut dyn FnMut([u64; 2]) -> Result<(), PortError>,
+    erase: &mut dyn FnMut([u64; 2]) -> Result<(), E>,
     watch: &mut dyn FnMut(Event) -> bool,
 ) -> Reach {
     let begin = ranges.first().map_or(0, |range| range[0]);
@@ -70,7 +72,7 @@ pub fn in_chunks(
             if let Err(error) = erase(chunk) {
                 reach.ended = error.into();
                 // A refused command changes nothing, but a chunk may take two.
-                reach.unsure = Some(chunk);
+                reach.unsure = (!matches!(reach.ended, Ended::Unsupported(_))).then_some(chunk);
                 return reach;
             }
             at = chunk[1];

@@ -90,7 +90,7 @@ fn every_end_says_how_far_it_came() {
             assert_eq!((reach.to_bytes, reach.unsure.is_some()), (last, is_lost), "{say}");
             // From there on, exactly the rest.
             let mut rest = Vec::new();
-            let mut take = |chunk| {
+            let mut take = |chunk| -> Result<(), PortError> {
                 rest.push(chunk);
                 Ok(())
             };
@@ -100,6 +100,13 @@ fn every_end_says_how_far_it_came() {
             assert!(rest.first().is_none_or(|first| first[0] >= last), "{say}");
         }
     }
+}
+
+#[test]
+fn what_the_target_does_not_have_changes_nothing() {
+    let mut none = |_| Err(Ended::Unsupported("none".into()));
+    let reach = in_chunks(&[[MIB, 2 * MIB]], 0, MIB, &mut none, &mut |_| true);
+    assert_eq!((reach.ended, reach.to_bytes, reach.unsure), (Ended::Unsupported("none".into()), MIB, None));
 }
 
 /// Whether fewer than `end_at` chunks lie before this one.

@@ -41,6 +41,8 @@ mod erase;
 mod erase_areas;
 #[cfg(feature = "sim")]
 mod erase_cuts;
+#[cfg(all(feature = "clone", feature = "serve"))]
+mod erase_faults;
 mod exit_codes;
 #[cfg(all(feature = "bench", feature = "sim"))]
 mod ffu;

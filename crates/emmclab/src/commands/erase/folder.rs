@@ -34,8 +34,8 @@ impl Erasable for FolderCard {
         read.map(drop).map_err(|error| error.to_string())
     }
 
-    fn erase(&mut self, kind: EraseKind, chunk: [u64; 2]) -> Result<(), PortError> {
-        erase::on_card(&mut self.port, kind, &self.geometry, chunk, self.consent)
+    fn erase(&mut self, kind: EraseKind, chunk: [u64; 2]) -> Result<(), Ended> {
+        Ok(erase::on_card(&mut self.port, kind, &self.geometry, chunk, self.consent)?)
     }
 
     fn sanitize(&mut self) -> Ended {

@@ -6,7 +6,7 @@ use emmc_analysis::erase::{
     self, Ended, EraseKind, Event, Geometry, Offer, Reach, Sample, Verdict, in_chunks, positions, verify,
 };
 use emmc_linux::hold::{self, Point};
-use emmc_port::{CardData, CommandPort, PortError};
+use emmc_port::{CardData, CommandPort};
 use emmc_regs::Area;
 use emmc_units::Bytes;
 
@@ -17,6 +17,8 @@ use crate::save::Refused;
 
 /// What one sample reads. Unit: bytes.
 const SAMPLE_BYTES: u64 = 4096;
+/// How a kind ends that the target does not have.
+pub(super) const UNSUPPORTED: &str = "unsupported";
 /// Places that are read before and after.
 const SAMPLES: u64 = 256;
 
@@ -29,8 +31,8 @@ pub(super) trait Erasable {
 
     /// Erases one chunk.
     ///
-    /// Errors: refused, no answer.
-    fn erase(&mut self, kind: EraseKind, chunk: [u64; 2]) -> Result<(), PortError>;
+    /// Errors: how the work ends: not supported, refused, no answer.
+    fn erase(&mut self, kind: EraseKind, chunk: [u64; 2]) -> Result<(), Ended>;
 
     /// Has the card remove everything unmapped.
     fn sanitize(&mut self) -> Ended;
@@ -247,6 +249,7 @@ fn words(ended: &Ended) -> (&'static str, Option<String>) {
     match ended {
         Ended::Complete => ("complete", None),
         Ended::Stopped => ("stopped", Some("by a signal, between two commands".into())),
+        Ended::Unsupported(reason) => (UNSUPPORTED, Some(reason.clone())),
         Ended::Refused(reason) => ("refused", Some(reason.clone())),
         Ended::Lost(reason) => ("lost", Some(reason.clone())),
     }

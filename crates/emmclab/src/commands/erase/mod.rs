@@ -64,7 +64,8 @@ pub(crate) struct EraseDocument {
 struct Done {
     /// The kind.
     kind: EraseKind,
-    /// `complete`, `stopped` by a signal, `refused` by the target, `lost`: it does not answer.
+    /// `complete`, `stopped` by a signal, `unsupported` or `refused` by the target, `lost`: no answer, or
+    /// an error.
     ended: &'static str,
     /// Why it ended early.
     reason: Option<String>,
@@ -193,7 +194,7 @@ fn now() -> Option<String> {
 /// Of a card that does not answer nothing is known; what was ignored, stopped or refused is a finding.
 fn exit(document: &EraseDocument) -> Exit {
     match document.done.last().map(|done| done.ended) {
-        Some("lost") => Exit::Unknown,
+        Some("lost" | job::UNSUPPORTED) => Exit::Unknown,
         Some("stopped" | "refused") => Exit::Findings,
         _ if job::is_ignored(document) => Exit::Findings,
         _ => Exit::Good,

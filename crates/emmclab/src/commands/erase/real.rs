@@ -12,12 +12,12 @@ use emmc_linux::LivePort;
 use emmc_linux::block_io::{BlockIo, Opening, TargetHandle};
 use emmc_linux::session::{Keep, Session, SessionError};
 use emmc_linux::usage::{Holder, Occupied, occupied};
-use emmc_port::{BlockTarget, CardData, Consent, PortError, TargetKind};
+use emmc_port::{BlockTarget, CardData, Consent, TargetKind};
 use emmc_regs::{Area, CardKind};
 use emmc_workload::Unwatched;
 
-use super::job::{Erasable, Job};
-use super::{EraseDocument, area_geometry, consent, no_areas, of_card, unable};
+use super::job::{Erasable, Job, UNSUPPORTED};
+use super::{Done, EraseDocument, area_geometry, consent, no_areas, of_card, unable};
 use crate::cli::EraseArgs;
 use crate::commands::clone::place::{Place, Window};
 use crate::commands::clone::real::{RealPlace, area_node, refuse_part};
@@ -48,9 +48,9 @@ impl Erasable for Held {
         done.error.map_or(Ok(()), Err)
     }
 
-    fn erase(&mut self, kind: EraseKind, chunk: [u64; 2]) -> Result<(), PortError> {
+    fn erase(&mut self, kind: EraseKind, chunk: [u64; 2]) -> Result<(), Ended> {
         if let Some(Emmc { port, geometry }) = &mut self.emmc {
-            return erase::on_card(port, kind, geometry, chunk, self.consent);
+            return Ok(erase::on_card(port, kind, geometry, chunk, self.consent)?);
         }
         let [at, bytes] = [chunk[0], chunk[1] - chunk[0]];
         let done = match kind {
@@ -60,10 +60,9 @@ impl Erasable for Held {
             _ => Err(std::io::Error::from_raw_os_error(libc::EOPNOTSUPP)),
         };
         done.map_err(|error| match error.raw_os_error() {
-            Some(libc::EOPNOTSUPP) => {
-                PortError::Refused { opcode: 38, status: format!("the device does not support {}", kind.name()) }
-            }
-            _ => PortError::Lost { opcode: 38, reason: error.to_string() },
+            // Known before the first byte.
+            Some(libc::EOPNOTSUPP) => Ended::Unsupported("the kernel does not support that for it".into()),
+            _ => Ended::Lost(error.to_string()),
         })
     }
 
@@ -231,6 +230,11 @@ pub(super) fn erase(args: &EraseArgs, is_quiet: bool) -> anyhow::Result<EraseDoc
         return Ok(document);
     }
     job.check(name, &document.kinds, found.size_bytes)?;
+    // Root may write it all the same, but somebody did not want that.
+    if !found.is_device && std::fs::metadata(session.handle().path()).is_ok_and(|found| found.permissions().readonly())
+    {
+        return Err(unable(name, "read-only: its mode allows nobody to write; nothing was sent"));
+    }
     document.contents.extend(done(name, session.check())?.contents.iter().cloned());
     let mut emmc = match &found.card {
         Some((_, geometry)) => {
@@ -265,5 +269,11 @@ pub(super) fn erase(args: &EraseArgs, is_quiet: bool) -> anyhow::Result<EraseDoc
     let carried = done(name, session.overwrite(work, &mut Unwatched))?;
     carried.result.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
     document.ended_at = super::now();
-    Ok(document)
+    match document.done.as_slice() {
+        [Done { kind, ended: UNSUPPORTED, erased_bytes: 0, reason, .. }] => {
+            let why = reason.as_deref().unwrap_or_default();
+            Err(unable(name, format!("has no {}: {why}; nothing was erased", kind.name())))
+        }
+        _ => Ok(document),
+    }
 }

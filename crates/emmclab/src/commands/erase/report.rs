@@ -4,6 +4,7 @@ use emmc_analysis::erase::{Offer, Verdict};
 use emmc_report::{Align, Document, KeyValue, Table, TextOptions, Tone};
 use emmc_units::Bytes;
 
+use super::job::UNSUPPORTED;
 use super::{Done, EraseDocument};
 use crate::cli::EraseArgs;
 
@@ -52,10 +53,12 @@ pub(super) fn next(document: &EraseDocument, args: &EraseArgs) -> Vec<String> {
         if let Some(to) = last.to_bytes {
             line += &format!(" --from {}", size(to));
         }
-        if last.ended == "lost" {
+        if last.ended == "lost" && document.way == "card" {
             next.push("power the card off and on".into());
         }
-        next.push(format!("resume: {line} --destroy"));
+        if last.ended != UNSUPPORTED {
+            next.push(format!("resume: {line} --destroy"));
+        }
     }
     if let Some(path) = args.output.as_ref().filter(|_| done > 0) {
         let file = crate::shell::word(path.as_os_str()).unwrap_or_else(|| "FILE".into());
@@ -152,6 +155,7 @@ fn done(document: &EraseDocument, report: &mut Document) {
         let is_ignored = one.verification.as_ref().is_some_and(|found| found.verdict == Verdict::Ignored);
         match left {
             Some(_) if is_ignored => section.note(Tone::Bad, "Recoverable: what reads as before, by reading it."),
+            Some(_) if one.erased_bytes == 0 && one.ended != "complete" => section,
             Some(left) => section.note(Tone::Plain, format!("Recoverable: {left}.")),
             None => section,
         };
