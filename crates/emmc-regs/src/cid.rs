@@ -135,7 +135,8 @@ impl Cid {
         self.manufacturer(kind).map_or(FieldValue::Undefined, |manufacturer| FieldValue::text(manufacturer.to_string()))
     }
 
-    fn manufacturer_id(&self) -> u8 {
+    /// MID.
+    pub fn manufacturer_id(&self) -> u8 {
         emmc::MID.get(&self.0) as u8
     }
 

@@ -2,9 +2,11 @@
 //!
 //! A request becomes bits of registers (`request`), which the field table and the rules between registers judge
 //! (`draft`, `rules`); the result is a [`Plan`], one form for every kind of change, hardware partitions included
-//! (`of_hwpart`). [`Standing`] compares a plan with a card; [`carry_out`] sends what is missing to a
-//! [`emmc_port::CommandPort`], with a read-back after each step. Absent on purpose: opening a card, asking the user.
+//! (`of_hwpart`). Sizes of boot areas are no settings of the standard: `boot_size`. [`Standing`] compares a plan with a
+//! card; [`carry_out`] sends what is missing to a [`emmc_port::CommandPort`], with a read-back after each step. Absent
+//! on purpose: opening a card, asking the user.
 
+mod boot_size;
 mod carry;
 mod commands;
 mod document;
@@ -16,6 +18,7 @@ mod rules;
 mod setting;
 mod standing;
 
+pub use boot_size::{BootSizePlan, SentCommand, SizeChange, boot_size};
 pub use carry::{Ended, Event, carry_out};
 pub use document::{
     Capacity, CapacityOf, CardIdentity, Expected, GroupStep, Objection, PLAN_SCHEMA, Plan, PlanError, PowerCycle,

@@ -35,22 +35,26 @@ pub fn plan(plan: &Plan) -> Document {
     document
 }
 
+fn objected(severity: Severity, id: &'static str, text: String, objection: &Objection) -> Finding {
+    let finding = Finding::new(severity, id, text);
+    let finding = objection.evidence.iter().fold(finding, |finding, text| finding.evidence(text.as_str()));
+    objection.advice.iter().fold(finding, |finding, text| finding.advice(text.as_str()))
+}
+
+/// A broken rule.
+pub(super) fn refused(refusal: &Objection) -> Finding {
+    objected(Severity::Critical, "refused", format!("refused: {}", refusal.what), refusal)
+}
+
 fn verdict(plan: &Plan, document: &mut Document) {
     let section = document.section("verdict", "Verdict");
-    let of = |severity: Severity, id: &'static str, text: String, objection: &Objection| {
-        let finding = Finding::new(severity, id, text);
-        let finding = objection.evidence.iter().fold(finding, |finding, text| finding.evidence(text.as_str()));
-        objection.advice.iter().fold(finding, |finding, text| finding.advice(text.as_str()))
-    };
-    let refused =
-        |refusal: &Objection| of(Severity::Critical, "refused", format!("refused: {}", refusal.what), refusal);
     let mut findings: Vec<Finding> = plan.refusals.iter().map(refused).collect();
     if plan.ok && plan.steps.is_empty() {
         findings.push(Finding::new(Severity::Good, "ok", "the card is so already: there is nothing to do"));
     } else if plan.ok {
         findings.push(Finding::new(Severity::Good, "ok", "every rule holds; the plan can be carried out"));
     }
-    let warned = |warning: &Objection| of(Severity::Warning, "warned", warning.what.clone(), warning);
+    let warned = |warning: &Objection| objected(Severity::Warning, "warned", warning.what.clone(), warning);
     findings.extend(plan.warnings.iter().map(warned));
     section.push(findings);
     for lost in &plan.lost {

@@ -6,6 +6,7 @@
 mod advise;
 #[cfg(feature = "bench")]
 mod bench;
+mod boot_size;
 mod bus;
 mod capacity;
 mod change;
@@ -51,6 +52,7 @@ pub use self::plan::hwpart_plan;
 pub use advise::{system_advice, worth};
 #[cfg(feature = "bench")]
 pub use bench::{bench, with_benches};
+pub use boot_size::boot_size;
 pub use bus::bus;
 pub use capacity::capacity;
 pub use change::{plan, standing};

@@ -52,6 +52,11 @@ const EXAMPLES: &[Example] = &[
     example("plan hwpart", "emmclab plan hwpart ext_csd.hex --enh-user max -o plan.json", "all of it, saved"),
     example("plan wrrel", "emmclab plan wrrel /dev/mmcblk0 on -o plan.json", "reliable writes in the user area, saved"),
     example("plan boot", "emmclab plan boot /dev/mmcblk0 --from boot1 --ack on", "boot from the first boot area"),
+    example(
+        "plan boot-size",
+        "emmclab plan boot-size /dev/mmcblk0 --boot 8MiB",
+        "U-Boot's command for it; nothing is sent",
+    ),
     example("plan boot", "emmclab plan boot /dev/mmcblk0 --switch -o plan.json", "A/B: boot from the other boot area"),
     example("plan bkops", "emmclab plan bkops /dev/mmcblk0 --auto on", "background operations by the card itself"),
     example(

@@ -37,6 +37,7 @@ pub(crate) enum DocumentName {
     Check,
     Sample,
     PlanHwpart,
+    PlanBootSize,
     Plan,
     #[cfg(feature = "bench")]
     Apply,

@@ -16,6 +16,8 @@ pub(crate) enum PlanCommand {
     Wrrel(PlanArgs<WrrelArgs>),
     /// Plan what the card boots from, and its bus during boot. Sends nothing to the card
     Boot(PlanArgs<BootArgs>),
+    /// Plan other sizes of the boot areas, by the command of the card's maker. Sends nothing to the card
+    BootSize(PlanArgs<BootSizeArgs>),
     /// Plan background operations. Sends nothing to the card
     Bkops(PlanArgs<BkopsArgs>),
     /// Plan the volatile cache. Sends nothing to the card
@@ -103,6 +105,16 @@ pub(crate) struct BootArgs {
     /// Whether the mode stays after boot
     #[arg(long, value_name = "on|off", group = "change")]
     pub(crate) keep: Option<OnOff>,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct BootSizeArgs {
+    /// The size of each boot area: whole MiB, e.g. 8MiB
+    #[arg(long, value_name = "SIZE", value_parser = known::exact_size)]
+    pub(crate) boot: Bytes,
+    /// The size of the RPMB, where the command sets it too; without it the RPMB keeps its size
+    #[arg(long, value_name = "SIZE", value_parser = known::exact_size)]
+    pub(crate) rpmb: Option<Bytes>,
 }
 
 fn lines(text: &str) -> Result<u8, String> {

@@ -1,7 +1,7 @@
 //! `plan`: the effects of a change of the configuration. Nothing is sent to the card.
 
 use emmc_analysis::hwpart::{self, HwPartPlan, LayoutRequest};
-use emmc_analysis::plan::{PLAN_SCHEMA, Plan, Request, of_hwpart, plan};
+use emmc_analysis::plan::{PLAN_SCHEMA, Plan, Request, boot_size, of_hwpart, plan};
 use emmc_port::CardData;
 use emmc_regs::ext_csd::reg;
 use serde::Serialize;
@@ -17,6 +17,7 @@ use crate::source;
 
 pub(crate) const HWPART_SCHEMA: &str = "emmclab.plan-hwpart/1";
 pub(crate) const SCHEMA: &str = PLAN_SCHEMA;
+pub(crate) const BOOT_SIZE_SCHEMA: &str = "emmclab.plan-boot-size/1";
 
 /// A plan of hardware partitions as printed and saved: its own keys, and the plan that `apply` reads.
 #[derive(Serialize)]
@@ -54,6 +55,12 @@ pub(crate) fn run(command: &PlanCommand, output: &mut Output) -> CommandResult {
             let (ack, keep) = (wanted.ack.map(Into::into), wanted.keep.map(Into::into));
             let request = Request::Boot { from, ack, width: wanted.width, mode: wanted.mode.map(Into::into), keep };
             return finish(&args.source, &args.save, &plan(&card, &request), output);
+        }
+        PlanCommand::BootSize(args) => {
+            let plan = boot_size(&source::open(&args.source)?, args.wanted.boot, args.wanted.rpmb);
+            let present = emmc_report::present::boot_size;
+            deliver_plan(BOOT_SIZE_SCHEMA, &plan, (&args.source, &args.save), output, present)?;
+            return Ok(exit(plan.ok));
         }
         PlanCommand::Bkops(args) => {
             let request = Request::Bkops { auto: args.wanted.auto.map(Into::into), manual: args.wanted.manual };

@@ -29,6 +29,7 @@ fn schema(document: DocumentName) -> Value {
         DocumentName::Check => enveloped::<check::CheckDocument>(check::SCHEMA),
         DocumentName::Sample => plain::<emmc_analysis::sample::Sample>().to_value(),
         DocumentName::PlanHwpart => enveloped::<plan::HwPartDocument>(plan::HWPART_SCHEMA),
+        DocumentName::PlanBootSize => enveloped::<emmc_analysis::plan::BootSizePlan>(plan::BOOT_SIZE_SCHEMA),
         DocumentName::Plan => enveloped::<emmc_analysis::plan::Plan>(plan::SCHEMA),
         #[cfg(feature = "bench")]
         DocumentName::Apply => enveloped::<super::apply::ApplyDocument>(super::apply::SCHEMA),

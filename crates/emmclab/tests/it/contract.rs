@@ -179,6 +179,16 @@ fn plan_hwpart_documents_keep_their_keys() {
 }
 
 #[test]
+fn plan_boot_size_documents_keep_their_keys() {
+    let all = words_of(
+        "plan boot-size sim:odroid-64g --boot 8MiB --rpmb 8MiB
+        plan boot-size sim:apalis-imx8qm-16g --boot 8MiB
+        plan boot-size sim:generic-8g --boot 8MiB",
+    );
+    documents("plan-boot-size", &all);
+}
+
+#[test]
 fn study_documents_keep_their_keys() {
     let mut all = words_of(
         "study --demo
