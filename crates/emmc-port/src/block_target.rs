@@ -206,6 +206,12 @@ pub trait BlockTarget {
     fn through_page_cache(&mut self, _op: BlockOp, _yes: bool) -> bool {
         false
     }
+
+    /// The time that processors have spent on this program so far, its calls of the kernel included; absent if the
+    /// target has none.
+    fn processor(&mut self) -> Option<Nanos> {
+        None
+    }
 }
 
 /// Requests with content, one at a time, while nothing else is outstanding. They work after a stop too, so that saved

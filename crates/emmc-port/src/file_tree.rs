@@ -46,6 +46,20 @@ pub enum FileOp<'a> {
         /// Direct I/O; requires whole blocks of 4 KiB.
         direct: bool,
     },
+    /// Write from the start, byte by byte through a buffer of 4 KiB, as by `putc`; returns the number of bytes.
+    WriteCharacters {
+        /// The file.
+        file: FileNumber,
+        /// Unit: bytes.
+        bytes: u64,
+    },
+    /// Read from the start, byte by byte through a buffer of 4 KiB, as by `getc`; returns the number of bytes.
+    ReadCharacters {
+        /// The file.
+        file: FileNumber,
+        /// Unit: bytes.
+        bytes: u64,
+    },
     /// Begin to write the file's data back, without its metadata and without a flush (`sync_file_range`).
     WriteBack(FileNumber),
     /// Make the data of the file survive a power cut (`fsync`).
@@ -88,6 +102,11 @@ pub trait FileTree {
     ///
     /// Errors: no space; a file that was not created; the tree cannot continue.
     fn call(&mut self, op: FileOp<'_>) -> Result<u64, TargetError>;
+
+    /// The time that processors have spent on this program so far; absent if the tree has none.
+    fn processor(&mut self) -> Option<Nanos> {
+        None
+    }
 
     /// Announces the next operations to an observer of the tree.
     fn step(&mut self, _step: &str) {}

@@ -259,6 +259,10 @@ impl BlockTarget for BlockIo {
         self.clock.now()
     }
 
+    fn processor(&mut self) -> Option<Nanos> {
+        Some(Clock::processor())
+    }
+
     /// Trims are performed one at a time, and so is a flush with nothing else outstanding: they are complete when this
     /// returns.
     #[inline]

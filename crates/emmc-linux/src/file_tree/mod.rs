@@ -11,7 +11,7 @@ mod scratch;
 
 use std::collections::HashMap;
 use std::fs::File;
-use std::io;
+use std::io::{self, BufReader, BufWriter, Read as _, Seek as _, SeekFrom, Write as _};
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::FileExt;
 use std::sync::Arc;
@@ -32,6 +32,8 @@ pub use scratch::Scratch;
 
 /// Largest single read or write. Unit: bytes.
 const MEMORY_BYTES: usize = 1 << 20;
+/// What the GNU C library takes for a file: its `st_blksize`. Unit: bytes.
+const CHARACTER_BUFFER: usize = 4096;
 /// Source: Linux `Documentation/admin-guide/sysctl/vm.rst`: page cache, directory entries and inodes.
 const DROP_CACHES: &str = "/proc/sys/vm/drop_caches";
 const DROP_ALL: &str = "3\n";
@@ -174,6 +176,35 @@ impl Tree {
         moved
     }
 
+    /// Writes or reads byte by byte, through a buffer as large as the C library's; returns the bytes.
+    fn characters(&mut self, number: FileNumber, bytes: u64, is_write: bool) -> io::Result<u64> {
+        let mut memory = self.memory.take().ok_or_else(|| io::Error::from(io::ErrorKind::OutOfMemory))?;
+        let (mut stamp, stop) = (self.stamp.clone(), Arc::clone(&self.stop));
+        let moved = self.opened(number, false).and_then(|mut file| {
+            file.seek(SeekFrom::Start(0))?;
+            let mut out = BufWriter::with_capacity(CHARACTER_BUFFER, file);
+            let mut from = BufReader::with_capacity(CHARACTER_BUFFER, file);
+            let mut left = bytes;
+            while left > 0 {
+                if stop.load(Ordering::Relaxed) {
+                    return Err(io::Error::other("stopped"));
+                }
+                let length = (left as usize).min(memory.len());
+                let part = &mut memory[..length];
+                if is_write {
+                    stamp.mark(part);
+                    part.iter().try_for_each(|byte| out.write_all(std::slice::from_ref(byte)))?;
+                } else {
+                    part.iter_mut().try_for_each(|byte| from.read_exact(std::slice::from_mut(byte)))?;
+                }
+                left -= length as u64;
+            }
+            out.flush().map(|()| bytes)
+        });
+        (self.memory, self.stamp) = (Some(memory), stamp);
+        moved
+    }
+
     /// The names in a folder, in listing order, without folders.
     fn listed(
         &mut self,
@@ -234,6 +265,8 @@ impl Tree {
             FileOp::Read { file, offset_bytes, bytes, direct } => {
                 return self.transfer(file, [offset_bytes, bytes], direct, false);
             }
+            FileOp::WriteCharacters { file, bytes } => return self.characters(file, bytes, true),
+            FileOp::ReadCharacters { file, bytes } => return self.characters(file, bytes, false),
             FileOp::WriteBack(file) => ioctl::start_write_back(self.opened(file, false)?)?,
             FileOp::Sync(file) => self.opened(file, false)?.sync_all()?,
             FileOp::Close(file) => {
@@ -277,6 +310,10 @@ impl FileTree for Tree {
         self.clock.now()
     }
 
+    fn processor(&mut self) -> Option<Nanos> {
+        Some(Clock::processor())
+    }
+
     fn idle(&mut self, time: Nanos) -> Result<(), TargetError> {
         self.clock.idle(time, &self.stop);
         Ok(())
@@ -300,6 +337,8 @@ fn told(op: &FileOp<'_>, error: &io::Error) -> String {
         FileOp::Read { file, offset_bytes, bytes, .. } => {
             format!("read {bytes} bytes at byte {offset_bytes} of file {}", file.0)
         }
+        FileOp::WriteCharacters { file, bytes } => format!("write {bytes} characters to file {}", file.0),
+        FileOp::ReadCharacters { file, bytes } => format!("read {bytes} characters of file {}", file.0),
         FileOp::Rename { file, name } => format!("rename file {} to {name}", file.0),
         FileOp::WriteBack(file) => format!("write file {} back", file.0),
         FileOp::Sync(file) => format!("sync file {}", file.0),

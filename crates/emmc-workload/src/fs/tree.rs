@@ -57,6 +57,12 @@ impl<'a, 'd> ModelTree<'a, 'd> {
                 self.filesystem.read(self.disk, id, offset_bytes, bytes)?;
                 return Ok(bytes);
             }
+            FileOp::WriteCharacters { file, bytes } => {
+                return self.done(FileOp::Write { file, offset_bytes: 0, bytes, direct: false });
+            }
+            FileOp::ReadCharacters { file, bytes } => {
+                return self.done(FileOp::Read { file, offset_bytes: 0, bytes, direct: false });
+            }
             FileOp::WriteBack(file) => {
                 let id = self.id(file)?;
                 self.filesystem.write_back(self.disk, id)?;

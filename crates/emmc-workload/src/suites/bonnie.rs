@@ -14,9 +14,12 @@
 //! without a flush, and data left in it counts as bonnie++ counts it; seeks use direct I/O.
 //!
 //! `--size` is the file (256 MiB; bonnie++ itself uses twice the memory). Otherwise, unlike in bonnie++, no column
-//! measures the page cache. The number of seeks is from memory. Creating, looking up and deleting files needs a
-//! filesystem: in a folder it follows the rest. Absent on purpose: the columns by character, which measure a processor.
+//! measures the page cache. The number of seeks is from memory. Where the program itself is measured, each column has
+//! its processor time, as bonnie++'s %CPU. What needs a filesystem follows in a folder: output and input by character,
+//! and creating, looking up and deleting files.
 
+mod characters;
+mod processor;
 mod real_files;
 
 use emmc_port::{BlockOp, TargetKind, TargetShape};
@@ -28,6 +31,7 @@ use crate::drive::measured::Measured;
 use crate::drive::order::Order;
 use crate::drive::stream::{BenchError, FlushAt, Limit, Mix, Stream};
 use crate::result::grid::Grid;
+use processor::{Share, columns_of};
 
 pub(super) use real_files::RealBonnie;
 
@@ -75,7 +79,7 @@ impl Suite for Bonnie {
         let (from, to) = plan(bench.target.shape(), bench.options)?;
         let most = bench.target.shape().depth_max;
         let kib = |bytes: u64, time: Nanos| bytes as f64 / 1024.0 / time.as_secs_f64().max(1e-9);
-        let Columns { out, rewrite, read } = columns(bench, from, to)?;
+        let Columns { out, rewrite, read, mut shares } = columns(bench, from, to)?;
         let limit = Limit { bytes: (SEEKS + SEEKS / 10) * CHUNK, time: Some(SEEK_TIME) };
         let seeks = Stream {
             mix: Mix::Reads { share: 10.0 / 11.0 },
@@ -84,15 +88,21 @@ impl Suite for Bonnie {
             limit,
             ..Stream::pass(BlockOp::Read, Order::Random, from, to, CHUNK)
         };
+        let share = Share::begin(bench.target);
         let seeks = bench.measure(NAME, "seeks", "mixed", &seeks)?;
+        shares.push(share.end(bench.target));
         let columns = [("block out", "KiB/s"), ("rewrite", "KiB/s"), ("block in", "KiB/s"), ("seeks", "/s")];
-        let mut grid = Grid::new("bonnie++", "size", &columns, "the columns of bonnie++; its K are KiB");
         let found = (seeks.read_bytes / CHUNK) as f64 / seeks.time().as_secs_f64().max(1e-9);
         let values = [kib(out.bytes(), out.time()), kib(to - from, rewrite), kib(read.bytes(), read.time()), found];
+        let (columns, values) = columns_of(&columns, &values, &shares);
+        let mut grid = Grid::new("bonnie++", "size", &columns, "the columns of bonnie++; its K are KiB");
         grid.line(format!("{}M", (to - from) >> 20), &values);
         bench.grid(grid);
         if bench.target.shape().kind != TargetKind::File {
-            bench.remark("creating, looking up and deleting files is measured only in a folder");
+            bench.remark(
+                "output and input by character, and creating, looking up and deleting files, are measured only in a \
+                 folder",
+            );
         }
         Ok(())
     }
@@ -103,6 +113,8 @@ struct Columns {
     out: Measured,
     rewrite: Nanos,
     read: Measured,
+    /// Processor time of each.
+    shares: Vec<Option<f64>>,
 }
 
 /// Through the target's own page cache if it has one, else with the requests of a page cache.
@@ -118,10 +130,16 @@ fn columns(bench: &mut Bench<'_>, from: u64, to: u64) -> Result<Columns, BenchEr
         }
     };
     let mut measure = || {
+        let share = Share::begin(bench.target);
         let out = bench.measure(NAME, "block out", "write", &Stream { flush, ..write })?;
+        let mut shares = vec![share.end(bench.target)];
+        let share = Share::begin(bench.target);
         let rewrite = rewrite(bench, (from, to), &read, &Stream { flush, ..write })?;
+        shares.push(share.end(bench.target));
+        let share = Share::begin(bench.target);
         let read = bench.measure(NAME, "block in", "read", &read)?;
-        Ok(Columns { out, rewrite, read })
+        shares.push(share.end(bench.target));
+        Ok(Columns { out, rewrite, read, shares })
     };
     let found = measure();
     if cached {

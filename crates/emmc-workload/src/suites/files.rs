@@ -200,6 +200,10 @@ impl FileTree for Counted<'_> {
         self.tree.now()
     }
 
+    fn processor(&mut self) -> Option<Nanos> {
+        self.tree.processor()
+    }
+
     fn idle(&mut self, time: Nanos) -> Result<(), TargetError> {
         self.tree.idle(time)
     }
@@ -207,8 +211,8 @@ impl FileTree for Counted<'_> {
     fn call(&mut self, op: FileOp<'_>) -> Result<u64, TargetError> {
         let answer = self.tree.call(op)?;
         match op {
-            FileOp::Write { .. } => self.outcome.written_bytes += answer,
-            FileOp::Read { .. } => self.outcome.read_bytes += answer,
+            FileOp::Write { .. } | FileOp::WriteCharacters { .. } => self.outcome.written_bytes += answer,
+            FileOp::Read { .. } | FileOp::ReadCharacters { .. } => self.outcome.read_bytes += answer,
             _ => {}
         }
         self.calls += 1;

@@ -11,7 +11,7 @@
 use emmc_port::{FileNumber, FileOp, FileTree, TargetError};
 use emmc_units::{Rng, Scramble};
 
-use super::NAME;
+use super::{NAME, characters};
 use crate::drive::stream::BenchError;
 use crate::result::Figure;
 use crate::result::grid::{Grid, GridLine};
@@ -36,25 +36,34 @@ type Rates = [Vec<Option<f64>>; 2];
 
 impl FileSuite for RealBonnie {
     fn about(&self) -> &'static str {
-        "files created, looked up and deleted"
+        "output and input by character; files created, looked up and deleted"
     }
 
     fn cost(&self, shape: &FileShape, options: &Options) -> Result<Cost, BenchError> {
         // --size and --from belong to the other part.
         let options = Options { size_bytes: None, from_bytes: 0, ..options.clone() };
-        let bytes = u64::from(FILES) * FILE_BYTES;
+        let bytes = (u64::from(FILES) * FILE_BYTES).max(characters::BYTES);
         room(NAME, shape, &options, (bytes, bytes))?;
-        Ok(Cost { written_bytes: 2 * bytes, to_bytes: bytes, steps: PHASES.len() as u32, ..Cost::default() })
+        Ok(Cost {
+            written_bytes: characters::BYTES + 2 * u64::from(FILES) * FILE_BYTES,
+            read_bytes: 2 * characters::BYTES,
+            to_bytes: bytes,
+            steps: (characters::STEPS.len() + PHASES.len()) as u32,
+            ..Cost::default()
+        })
     }
 
     fn run(&self, bench: &mut FileBench<'_>) -> Result<(), BenchError> {
         let (seed, mut rates, mut is_settled) = (bench.options.seed, Rates::default(), true);
+        let mut by_character = None;
         let ended = bench.on_tree(None, &mut |tree| {
+            by_character = Some(characters::measure(tree)?);
             let mut work = Work { tree, rng: Rng::new(seed), seed, rates: &mut rates, is_settled: true };
-            let ended = work.in_order().and_then(|()| work.by_chance());
+            let ended = work.in_order().and_then(|()| work.at_random());
             is_settled = work.is_settled;
             ended
         });
+        by_character.into_iter().for_each(|grid| bench.grid(grid));
         let columns = PHASES.map(|phase| (phase, "/s"));
         let caption = "files a second; on the card: with a sync after it, or with empty caches before";
         let mut grid = Grid::new("bonnie++, files", "counted", &columns, caption);
@@ -92,7 +101,7 @@ impl Work<'_, '_> {
         self.synced("sequential delete", |tree| tree.call(FileOp::UnlinkFolder(0)).map(drop))
     }
 
-    fn by_chance(&mut self) -> Result<(), TargetError> {
+    fn at_random(&mut self) -> Result<(), TargetError> {
         self.create(1, |digits, letters| format!("{letters}{digits}"))?;
         let picks: Vec<u32> = (0..FILES).map(|_| self.rng.below(FILES.into()) as u32).collect();
         self.stat(|tree| picks.iter().try_for_each(|file| tree.call(FileOp::Stat(FileNumber(*file))).map(drop)))?;
