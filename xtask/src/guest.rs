@@ -18,11 +18,13 @@ mod record;
 mod rig;
 mod run;
 mod server;
+mod source;
 mod spans;
 mod story;
 mod test;
 mod tree;
 mod trial;
+mod uboot;
 mod uml;
 
 use anyhow::{Context, bail, ensure};
@@ -45,7 +47,8 @@ pub(crate) fn run(args: &[&str]) -> anyhow::Result<u8> {
         ["cost", rest @ ..] => cost::run(rest),
         ["story", rest @ ..] => story::run(rest),
         ["firmware", rest @ ..] => firmware::run(rest),
-        _ => bail!("guest: expected build, run, test, cost, story, firmware or cuts (docs/guest.md)"),
+        ["u-boot", rest @ ..] => uboot::run(rest),
+        _ => bail!("guest: expected build, run, test, cost, story, firmware, u-boot or cuts (docs/guest.md)"),
     }
 }
 
@@ -53,7 +56,15 @@ pub(crate) fn run(args: &[&str]) -> anyhow::Result<u8> {
 pub(crate) fn ci_trials(day: usize) -> anyhow::Result<()> {
     let Some(rig) = ready() else { return Ok(()) };
     ensure!(test::run(&[], Some(day))? == 0, "guest tests failed");
-    firmware::start_with_each(&rig, &Emmclab::build()?, firmware::SEABIOS)
+    let emmclab = Emmclab::build()?;
+    firmware::start_with_each(&rig, &emmclab, firmware::SEABIOS)?;
+    match rig::u_boot_ready() {
+        Ok(_) => uboot::both_ways(&rig, &emmclab),
+        Err(why) => {
+            println!("SKIPPED: U-Boot: {why:#}");
+            Ok(())
+        }
+    }
 }
 
 /// The power cuts that must hold before a change lands.
@@ -104,6 +115,7 @@ fn build(args: &[&str]) -> anyhow::Result<u8> {
         match (arg, ["--mirror", "--to"].contains(&arg) && !args.as_slice().is_empty()) {
             ("--fetch-qemu", _) => options.fetch_qemu = true,
             ("--uml", _) => options.uml = true,
+            ("--u-boot", _) => options.u_boot = true,
             ("--to", true) => options.to = args.next().copied(),
             ("--mirror", true) => options.mirror = args.next().copied(),
             _ => bail!("guest build: unknown or unfinished option {arg}"),

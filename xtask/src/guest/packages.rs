@@ -25,6 +25,18 @@ pub(crate) struct Choice {
     pub(crate) files: Vec<String>,
 }
 
+impl Choice {
+    /// From what `--print-uris` prints.
+    fn of_uris(names: &[&str], release: &str, text: &str) -> anyhow::Result<Self> {
+        // 'URI' FILE SIZE HASH
+        let file = |line: &str| Some(line.strip_prefix('\'')?.split(' ').nth(1)?.to_string());
+        let mut files: Vec<String> = text.lines().filter_map(file).collect();
+        files.sort();
+        ensure!(!files.is_empty(), "apt-get chose no package for {names:?}");
+        Ok(Self { names: names.iter().map(ToString::to_string).collect(), release: release.into(), files })
+    }
+}
+
 impl Apt {
     /// Below `dir`, from `mirror`, or from where the machine's own Debian packages come from.
     pub(crate) fn new(dir: &Path, mirror: Option<&str>) -> anyhow::Result<Self> {
@@ -40,8 +52,9 @@ impl Apt {
         let line = |suite: &str, components: &str| {
             format!("deb [arch=amd64 signed-by={}] {mirror} {suite} {components}\n", keyring.display())
         };
+        let sources = format!("deb-src [signed-by={}] {mirror} {RELEASE} main\n", keyring.display());
         // iozone is in non-free; everything else in main.
-        let sources = line(RELEASE, "main non-free") + &line(&format!("{RELEASE}-backports"), "main");
+        let sources = line(RELEASE, "main non-free") + &line(&format!("{RELEASE}-backports"), "main") + &sources;
         fs::write(dir.join("sources.list"), sources)?;
         fs::write(dir.join("status"), "")?;
         Ok(Self { dir: dir.to_path_buf() })
@@ -59,14 +72,32 @@ impl Apt {
         command.arg("-o").arg(format!("Dir::Cache::archives={}", self.dir.join("none").display()));
         command.args(["-qq", "--yes", "--print-uris", "--target-release", release, "install"]).args(names);
         let output = command.output().context("cannot run apt-get")?;
-        let text = String::from_utf8_lossy(&output.stdout);
         ensure!(output.status.success(), "{names:?}: {}", String::from_utf8_lossy(&output.stderr).trim());
-        // 'URI' FILE SIZE HASH
-        let file = |line: &str| Some(line.strip_prefix('\'')?.split(' ').nth(1)?.to_string());
-        let mut files: Vec<String> = text.lines().filter_map(file).collect();
-        files.sort();
-        ensure!(!files.is_empty(), "apt-get chose no package for {names:?}");
-        Ok(Choice { names: names.iter().map(ToString::to_string).collect(), release: release.into(), files })
+        Choice::of_uris(names, release, &String::from_utf8_lossy(&output.stdout))
+    }
+
+    /// The files of a source package of `release`.
+    pub(crate) fn choose_source(&self, release: &str, name: &str) -> anyhow::Result<Choice> {
+        let mut command = self.command("apt-get");
+        command.args(["-qq", "--yes", "--print-uris", "--only-source", "source"]).arg(format!("{name}/{release}"));
+        let output = command.output().context("cannot run apt-get")?;
+        ensure!(output.status.success(), "{name}: {}", String::from_utf8_lossy(&output.stderr).trim());
+        Choice::of_uris(&[name], release, &String::from_utf8_lossy(&output.stdout))
+    }
+
+    /// Downloads the chosen source package; returns the file of its author's source.
+    pub(crate) fn source(&self, choice: &Choice) -> anyhow::Result<PathBuf> {
+        let upstream = choice.files.iter().find(|file| file.contains(".orig.tar.") && !file.ends_with(".asc"));
+        let path = self.dir.join(upstream.context("a source package without its author's source")?);
+        let mut command = self.command("apt-get");
+        command.args(["-qq", "--yes", "--download-only", "--only-source", "source"]).current_dir(&self.dir);
+        let names = choice.names.iter().map(|name| format!("{name}/{}", choice.release));
+        // apt calls it an error if it cannot check the package's own signature as well; the lists' one was checked.
+        let fetched = run(command.args(names)).context("downloading a source package");
+        if !path.exists() {
+            fetched?;
+        }
+        Ok(path)
     }
 
     /// Whether there is such a package.

@@ -15,7 +15,7 @@ use crate::guest::machine::append;
 use crate::guest::packages::{Apt, Choice, RELEASE};
 use crate::guest::qemu::Qemu;
 use crate::guest::tree::Tree;
-use crate::guest::uml;
+use crate::guest::{uboot, uml};
 use crate::metadata;
 
 /// What a machine is started with.
@@ -36,6 +36,8 @@ pub(crate) struct BuildOptions<'a> {
     pub(crate) fetch_qemu: bool,
     /// Builds a User-Mode Linux for simulated time; QEMU is then not needed.
     pub(crate) uml: bool,
+    /// Builds U-Boot, as the firmware of a machine in QEMU.
+    pub(crate) u_boot: bool,
     /// With `uml`: a folder that gets what `emmclab lab` needs.
     pub(crate) to: Option<&'a str>,
 }
@@ -45,6 +47,7 @@ pub(crate) struct BuildOptions<'a> {
 enum Part {
     Image,
     Qemu,
+    UBoot,
     Uml,
 }
 
@@ -53,6 +56,7 @@ impl Part {
         match self {
             Part::Image => "image",
             Part::Qemu => "qemu",
+            Part::UBoot => "u-boot",
             Part::Uml => "uml",
         }
     }
@@ -91,6 +95,9 @@ pub(crate) fn build(options: &BuildOptions) -> anyhow::Result<()> {
             apt.unpack(&choice, &dir.join("tree"))
         })?;
     }
+    if options.u_boot {
+        build_u_boot(&folder, &apt)?;
+    }
     if options.uml {
         build_uml(&folder, &apt)?;
         let kernel = uml_ready()?;
@@ -121,6 +128,30 @@ fn build_uml(folder: &Path, apt: &Apt) -> anyhow::Result<()> {
         fs::write(dir.join("recipe"), digest(&[uml::RECIPE]))?;
         fs::remove_dir_all(&tree).context("the kernel's source")
     })
+}
+
+/// U-Boot. The source is removed afterwards.
+fn build_u_boot(folder: &Path, apt: &Apt) -> anyhow::Result<()> {
+    let choice = apt.choose_source(RELEASE, uboot::build::PACKAGE)?;
+    make(folder, Part::UBoot, &key(&choice, uboot::build::RECIPE), |dir| {
+        let source = apt.source(&choice)?;
+        println!("guest: building U-Boot of {}, which takes a minute", choice.files.join(", "));
+        let work = dir.join("source");
+        fs::create_dir(&work)?;
+        uboot::build::build(&source, &work, &dir.join("rom"))?;
+        fs::write(dir.join("recipe"), digest(&[uboot::build::RECIPE]))?;
+        fs::remove_dir_all(&work).context("U-Boot's source")
+    })
+}
+
+/// The image of U-Boot, or how to build it.
+pub(crate) fn u_boot_ready() -> anyhow::Result<PathBuf> {
+    let built = current(&folder()?, Part::UBoot);
+    let is_new = |dir: &Path| fs::read_to_string(dir.join("recipe")).ok() == Some(digest(&[uboot::build::RECIPE]));
+    match built.filter(|dir| is_new(dir)) {
+        Some(dir) => Ok(dir.join("rom")),
+        None => bail!("U-Boot is not built: cargo xtask guest build --u-boot"),
+    }
 }
 
 /// The kernel of User-Mode Linux and its first file system, or how to build them.

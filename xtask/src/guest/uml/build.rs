@@ -2,9 +2,11 @@
 
 use std::fs;
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::Command;
 
 use anyhow::{Context, bail, ensure};
+
+use crate::guest::source::{check_options, finish, needs};
 
 /// The source: the same version as the kernel of the guest in QEMU.
 pub(crate) const PACKAGES: [&str; 1] = ["linux-source-6.12"];
@@ -30,18 +32,7 @@ const NEEDED: [(&str, &str); 6] =
 
 /// Errors: programs are missing; all are named.
 pub(crate) fn check_host() -> anyhow::Result<()> {
-    let is_there = |program: &str| {
-        let mut command = Command::new(program);
-        command.arg("--version").stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-        command.status().is_ok()
-    };
-    let missing: Vec<&str> = NEEDED.iter().filter(|(program, _)| !is_there(program)).map(|(_, name)| *name).collect();
-    ensure!(
-        missing.is_empty(),
-        "building User-Mode Linux needs packages that are missing here: apt-get install {}",
-        missing.join(" ")
-    );
-    Ok(())
+    needs("User-Mode Linux", &NEEDED)
 }
 
 /// Builds the kernel of the source in `tree` into the file `kernel`, in the folder `work`.
@@ -58,9 +49,7 @@ pub(crate) fn build(tree: &Path, work: &Path, kernel: &Path) -> anyhow::Result<(
     let mut config = make(&source);
     config.arg("allnoconfig").env("KCONFIG_ALLCONFIG", &options);
     finish(&mut config, "configuring the kernel")?;
-    let done = fs::read_to_string(source.join(".config")).context("the kernel's configuration")?;
-    let missing: Vec<&str> = set_options(CONFIG).filter(|line| !done.lines().any(|found| found == *line)).collect();
-    ensure!(missing.is_empty(), "the kernel's source does not have these options: {}", missing.join(" "));
+    check_options(&source, CONFIG)?;
     finish(make(&source).arg("linux"), "building the kernel")?;
     let mut strip = Command::new("strip");
     finish(strip.arg("-o").arg(kernel).arg(source.join("linux")), "stripping the kernel")
@@ -81,22 +70,6 @@ fn make(source: &Path) -> Command {
     // An outer make's jobs are not ours.
     command.env_remove("MAKEFLAGS");
     command
-}
-
-/// Runs a command to its end; its messages are shown only if it fails.
-fn finish(command: &mut Command, what: &str) -> anyhow::Result<()> {
-    let output = command.stdin(Stdio::null()).output().with_context(|| what.to_owned())?;
-    if output.status.success() {
-        return Ok(());
-    }
-    let text = String::from_utf8_lossy(&output.stderr).into_owned();
-    let lines: Vec<&str> = text.lines().collect();
-    bail!("{what}: {}:\n{}", output.status, lines[lines.len().saturating_sub(20)..].join("\n"))
-}
-
-/// The options that are set.
-fn set_options(config: &str) -> impl Iterator<Item = &str> {
-    config.lines().filter(|line| line.starts_with("CONFIG_"))
 }
 
 /// Makes the changes.
@@ -159,6 +132,6 @@ mod tests {
         assert_eq!(count("-"), count("+"));
         assert!(count("file") > 0 && EDITS.starts_with("# SPDX-License-Identifier: GPL-2.0"));
         assert!(SIMULATED.starts_with("// SPDX-License-Identifier: GPL-2.0"));
-        assert!(set_options(CONFIG).count() > 40);
+        assert!(CONFIG.lines().filter(|line| line.starts_with("CONFIG_")).count() > 40);
     }
 }
