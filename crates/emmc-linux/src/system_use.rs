@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use emmc_port::{Journald, SourceError, SwapSpace, SystemUse, Writer, WrittenFolder};
+use emmc_port::{Containers, Journald, SourceError, SwapSpace, SystemUse, Writer, WrittenFolder};
 use emmc_units::mount_name;
 
 use crate::mounts::{self, Mount};
@@ -14,6 +14,10 @@ use crate::tree::Tree;
 
 /// What programs write to by themselves.
 const FOLDERS: [&str; 7] = ["/", "/var/log", "/var/tmp", "/tmp", "/var/lib/docker", "/var/cache", "/home"];
+
+/// Container engines and their folders.
+const ENGINES: [[&str; 2]; 3] =
+    [["docker", "/var/lib/docker"], ["podman", "/var/lib/containers"], ["containerd", "/var/lib/containerd"]];
 
 /// A system's use of a disk. What is unknown is absent.
 ///
@@ -27,6 +31,7 @@ pub fn system_use(disk: &str, sysroot: Option<&Path>) -> Result<SystemUse, Sourc
         swapped_out_bytes: swapped_out(&tree),
         swappiness: number("sys/vm/swappiness"),
         folders: FOLDERS.iter().filter_map(|path| folder(&mounts, path)).collect(),
+        containers: ENGINES.iter().filter_map(|engine| containers(&tree, &mounts, engine)).collect(),
         journald: journald(&tree),
         scheduler: scheduler(&tree, disk),
         watched: None,
@@ -81,6 +86,34 @@ fn journald(tree: &Tree) -> Option<Journald> {
     let mut values = texts.iter().flat_map(|text| text.lines()).filter_map(|line| line.trim().strip_prefix("Storage="));
     let storage = values.next_back().unwrap_or("auto").trim().to_lowercase();
     Some(Journald { storage, has_folder: tree.names(&tree.root("var/log/journal")).is_ok() })
+}
+
+/// An engine whose folder exists.
+///
+/// Source: dockerd(8), `/etc/docker/daemon.json`: `log-driver`, and `max-size` of `log-opts`.
+fn containers(tree: &Tree, mounts: &[Mount], [engine, folder]: &[&str; 2]) -> Option<Containers> {
+    tree.names(&tree.root(folder.trim_start_matches('/'))).ok()?;
+    // docker and podman mount root filesystems below their folder, containerd elsewhere.
+    let holds_changes = |mount: &Mount| {
+        let mut upper = mount.options.split(',').filter_map(|option| option.strip_prefix("upperdir="));
+        upper.any(|upper| Path::new(upper).starts_with(folder))
+    };
+    let is_root =
+        |mount: &&Mount| mount.fstype == "overlay" && (mount.path.starts_with(folder) || holds_changes(mount));
+    let text = if *engine == "docker" { tree.read(&tree.etc("docker/daemon.json")).ok() } else { None };
+    let json: Option<serde_json::Value> = text.and_then(|text| serde_json::from_str(&text).ok());
+    let log_driver = json.as_ref().and_then(|json| Some(json.get("log-driver")?.as_str()?.to_owned()));
+    // The driver `local` limits them by itself.
+    let limits_logs = log_driver.as_deref() == Some("local")
+        || json.as_ref().is_some_and(|json| json.get("log-opts").is_some_and(|of| of.get("max-size").is_some()));
+    Some(Containers {
+        engine: (*engine).into(),
+        folder: (*folder).into(),
+        mount: around(mounts, Path::new(folder))?.point.clone(),
+        running: mounts.iter().filter(is_root).count() as u32,
+        log_driver,
+        limits_logs,
+    })
 }
 
 /// The one in use is in brackets: `none [mq-deadline]`.
@@ -150,7 +183,12 @@ mod tests {
             std::fs::write(path, text).unwrap();
         };
         write("sys/block/mmcblk0/queue/scheduler", "none [mq-deadline] bfq\n");
-        write("proc/self/mountinfo", "36 35 179:2 / / rw - ext4 /dev/root rw\n37 36 0:30 / /tmp rw - tmpfs tmpfs rw\n");
+        write(
+            "proc/self/mountinfo",
+            "36 35 179:2 / / rw - ext4 /dev/root rw\n37 36 0:30 / /tmp rw - tmpfs tmpfs rw\n\
+             38 36 0:41 / /var/lib/docker/overlay2/4f/merged rw - overlay overlay rw,lowerdir=x\n\
+             39 36 0:42 / /run/containerd/5e/rootfs rw - overlay overlay rw,upperdir=/var/lib/containerd/s/7/fs\n",
+        );
         write(
             "proc/swaps",
             "Filename\t\t\tType\t\tSize\tUsed\tPriority\n/swap\\040file file 102400 2048 -2\n\
@@ -161,6 +199,10 @@ mod tests {
         write("etc/systemd/journald.conf", "[Journal]\n#Storage=auto\n");
         write("etc/systemd/journald.conf.d/10-volatile.conf", "[Journal]\nStorage=Volatile\n");
         write("var/log/journal/x/system.journal", "");
+        write("var/lib/docker/overlay2/l", "");
+        write("var/lib/containers/storage", "");
+        write("var/lib/containerd/s/7/fs", "");
+        write("etc/docker/daemon.json", r#"{"log-driver": "json-file", "log-opts": {"max-size": "10m"}}"#);
         let found = system_use("mmcblk0", Some(folder.path())).unwrap();
         assert_eq!(found.scheduler.as_deref(), Some("mq-deadline"));
         let file = SwapSpace {
@@ -174,6 +216,17 @@ mod tests {
         assert_eq!(found.swappiness, Some(60));
         let on = |path: &str| found.folders.iter().find(|folder| folder.path == path).unwrap().mount.clone();
         assert_eq!((on("/var/log"), on("/tmp")), ("/".into(), "/tmp".into()));
+        let docker = Containers {
+            engine: "docker".into(),
+            folder: "/var/lib/docker".into(),
+            mount: "/".into(),
+            running: 1,
+            log_driver: Some("json-file".into()),
+            limits_logs: true,
+        };
+        let engines: Vec<_> = found.containers.iter().map(|of| (of.engine.as_str(), of.running)).collect();
+        assert_eq!(engines, [("docker", 1), ("podman", 0), ("containerd", 1)]);
+        assert_eq!(found.containers[0], docker);
         assert_eq!(found.journald, Some(Journald { storage: "volatile".into(), has_folder: true }));
         assert!(!found.journald.unwrap().is_persistent());
         std::fs::remove_file(folder.path().join("etc/systemd/journald.conf.d/10-volatile.conf")).unwrap();

@@ -36,4 +36,4 @@ pub use error::{Place, SourceError};
 pub use file_tree::{FileNumber, FileOp, FilePlace, FileTree, FilesystemError, NewFilesystem, TreeWork};
 pub use snapshot::{SNAPSHOT_SCHEMA, Snapshot, SnapshotError, SnapshotReport};
 pub use stack::{Layer, LayerKind, MountedOn, Stack, TrimServices};
-pub use system_use::{Journald, SwapSpace, SystemUse, WatchedWrites, Writer, WrittenFolder};
+pub use system_use::{Containers, Journald, SwapSpace, SystemUse, WatchedWrites, Writer, WrittenFolder};

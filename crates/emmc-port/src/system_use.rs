@@ -45,6 +45,24 @@ impl Journald {
     }
 }
 
+/// Containers of one engine.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Containers {
+    /// The engine: `docker`, `podman`, `containerd`.
+    pub engine: String,
+    /// The folder of images, changed files and logs.
+    pub folder: String,
+    /// Where its filesystem is mounted.
+    pub mount: String,
+    /// Root filesystems that are mounted from it: about as many containers run.
+    pub running: u32,
+    /// Where docker keeps the output of containers; absent where it does not say: `json-file`.
+    pub log_driver: Option<String>,
+    /// Whether it limits the size of their logs.
+    pub limits_logs: bool,
+}
+
 /// A process that has written.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -81,6 +99,8 @@ pub struct SystemUse {
     pub swappiness: Option<u64>,
     /// Folders that programs write to by themselves, on any disk.
     pub folders: Vec<WrittenFolder>,
+    /// Engines whose folder exists, on any disk.
+    pub containers: Vec<Containers>,
     /// Where systemd is.
     pub journald: Option<Journald>,
     /// The scheduler of the disk.

@@ -232,6 +232,10 @@ pub(super) const MUTANTS: &[Mutant] = &[
     port::MODE_NOT_LEFT,
     port::MAC_NOT_CHECKED,
     port::NONCE_NOT_COMPARED,
+    port::FAILED_LOCK_TAKEN_FOR_DONE,
+    port::PASSWORD_NOT_PROVED,
+    port::GROUPS_NOT_HELD,
+    port::BOOT_AREAS_NOT_HELD,
     Mutant {
         name: "RPMB beyond its end",
         file: "crates/emmc-card/src/card/rpmb.rs",

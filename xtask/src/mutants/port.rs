@@ -1,8 +1,9 @@
-//! Mutants of what a host checks of a card: its RPMB and its firmware update.
+//! Mutants of what a host checks of a card: its RPMB, its firmware update, its lock; and of secure write protection.
 
 use super::Mutant;
 
 const PORT: &str = "-p emmc-port --lib";
+const SIM: &str = "-p emmc-sim --lib";
 
 pub(super) const SECTORS_NOT_COUNTED: Mutant = Mutant {
     name: "sectors of firmware not counted",
@@ -34,4 +35,36 @@ pub(super) const NONCE_NOT_COMPARED: Mutant = Mutant {
     anchor: "if frames.iter().all(|frame| frame.nonce() == nonce) {",
     instead: "if frames.iter().all(|frame| frame.nonce() == nonce || frame.nonce() != [0; 16]) {",
     killer: (PORT, "rpmb"),
+};
+
+pub(super) const FAILED_LOCK_TAKEN_FOR_DONE: Mutant = Mutant {
+    name: "failed unlock taken for done",
+    file: "crates/emmc-port/src/lock/work.rs",
+    anchor: "if answer.status.contains(R1::LOCK_UNLOCK_FAILED) {",
+    instead: "if answer.status.contains(R1::LOCK_UNLOCK_FAILED) && before == Some(false) {",
+    killer: (PORT, "lock"),
+};
+
+pub(super) const PASSWORD_NOT_PROVED: Mutant = Mutant {
+    name: "new password not proved by a lock",
+    file: "crates/emmc-port/src/lock/work.rs",
+    anchor: "            _ => self.send(&LockCommand::lock(new), Some(true))?,\n        }\n        self.worked.is_set",
+    instead: "            _ => {}\n        }\n        self.worked.is_set",
+    killer: (PORT, "lock"),
+};
+
+pub(super) const GROUPS_NOT_HELD: Mutant = Mutant {
+    name: "secure write protection does not hold groups",
+    file: "crates/emmc-card/src/card/write_protect_groups.rs",
+    anchor: "if self.holds_write_protection() {",
+    instead: "if self.holds_write_protection() && protects {",
+    killer: (SIM, "secure_write_protection"),
+};
+
+pub(super) const BOOT_AREAS_NOT_HELD: Mutant = Mutant {
+    name: "secure write protection does not hold boot areas",
+    file: "crates/emmc-card/src/card/write_protect.rs",
+    anchor: "    if holds {\n        return;",
+    instead: "    if holds && ext_csd[reg::BOOT_WP_STATUS] == 0 {\n        return;",
+    killer: (SIM, "secure_write_protection"),
 };

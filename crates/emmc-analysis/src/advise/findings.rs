@@ -1,13 +1,13 @@
 //! The rules.
 //!
 //! Source: Linux `Documentation/admin-guide/{ext4.rst,sysctl/vm.rst}`, `Documentation/block/bfq-iosched.rst`, mount(8),
-//! journald.conf(5).
+//! journald.conf(5), btrfs(5), xfs(5), dockerd(8).
 
-use emmc_port::{Layer, LayerKind, MountedOn, SystemUse, Writer};
+use emmc_port::{Containers, Layer, LayerKind, MountedOn, SystemUse, Writer};
 use emmc_regs::CardKind;
 use emmc_regs::ssr::Ssr;
 
-use super::{AdviseFacts, DAY_S, JOURNALD, LOGGERS, bytes};
+use super::{AdviseFacts, DAY_S, ENGINES, JOURNALD, LOGGERS, bytes};
 use crate::finding::{Finding, Severity};
 use crate::study::{StudyOptions, study};
 use crate::trim::trim_status;
@@ -29,6 +29,7 @@ pub(super) fn findings(facts: &AdviseFacts, per_day: Option<f64>) -> Vec<Found> 
         all.extend(mount(layer, mounted).into_iter().map(|finding| (finding, None)));
     }
     all.extend(logs(facts));
+    all.extend(facts.system.containers.iter().filter_map(|of| containers(facts, of)));
     all.extend(temporary(facts).map(|finding| (finding, None)));
     all.extend(scheduler(facts.system).map(|finding| (finding, None)));
     all.extend(alignment(facts).into_iter().map(|finding| (finding, None)));
@@ -95,14 +96,14 @@ fn mount(layer: &Layer, mounted: &MountedOn) -> Vec<Finding> {
     let evidence = format!("{} on {point}: {fstype}, {}", layer.name, mounted.options.join(","));
     let found = |severity, id, what: String| Finding::new(severity, id, what).evidence(evidence.clone());
     let mut all = Vec::new();
-    if has("sync") {
+    if has("sync") || has("wsync") {
         all.push(
             found(
                 Severity::Warning,
                 "advise-sync",
-                format!("Every write to {point} is synchronous (mount option sync)"),
+                format!("Every write to {point} is synchronous (mount option sync or wsync)"),
             )
-            .advice("remove `sync`; programs that need it call fsync"),
+            .advice("remove it; programs that need it call fsync"),
         );
     }
     if value("data") == Some("journal") {
@@ -150,6 +151,9 @@ fn mount(layer: &Layer, mounted: &MountedOn) -> Vec<Finding> {
             .advice("ext4 or f2fs for what is written in operation"),
         );
     }
+    if fstype == "btrfs" {
+        all.extend(btrfs(mounted, &evidence));
+    }
     if fstype == "ext2" {
         all.push(
             found(Severity::Notice, "advise-ext2", format!("{point} is ext2: no journal, and it cannot be trimmed"))
@@ -157,6 +161,51 @@ fn mount(layer: &Layer, mounted: &MountedOn) -> Vec<Finding> {
         );
     }
     all
+}
+
+/// What btrfs writes beyond other filesystems.
+fn btrfs(mounted: &MountedOn, evidence: &str) -> Vec<Finding> {
+    let has = |name: &str| mounted.options.iter().any(|option| option.split('=').next() == Some(name));
+    let point = &mounted.point;
+    let found =
+        |id, what: String| Finding::new(Severity::Notice, id, what).evidence(evidence.to_owned()).source("btrfs(5)");
+    let mut all = Vec::new();
+    if !has("compress") && !has("compress-force") {
+        all.push(
+            found("advise-btrfs-compress", format!("{point} is btrfs, which can write less: it does not compress"))
+                .advice(
+                    "mount option compress=zstd:1, for what is written from then on; measure it on a slow processor",
+                ),
+        );
+    }
+    if has("autodefrag") {
+        all.push(
+            found("advise-btrfs-defrag", format!("Files of {point} are written again to be in one piece (autodefrag)"))
+                .advice("remove `autodefrag`: pieces cost a card far less than writing again"),
+        );
+    }
+    all
+}
+
+/// Containers that live on the card.
+fn containers(facts: &AdviseFacts, of: &Containers) -> Option<Found> {
+    let mounted = on_card(facts, &of.mount)?;
+    if of.running == 0 || mounted.options.iter().any(|option| option == "ro") {
+        return None;
+    }
+    let (engine, folder) = (&of.engine, &of.folder);
+    let what = format!("Containers of {engine} run from the card: what they change and print is written to it");
+    let mut finding = Finding::new(Severity::Notice, "advise-containers", what)
+        .evidence(format!("{folder} is on {}; {} root filesystems are mounted from it", of.mount, of.running))
+        .advice("tmpfs for what need not last (docker run --tmpfs), and --read-only where nothing else is written");
+    if engine == "docker" && !of.limits_logs && matches!(of.log_driver.as_deref(), None | Some("json-file")) {
+        let driver = of.log_driver.as_deref().unwrap_or("not set, which is json-file");
+        finding = finding
+            .evidence(format!("/etc/docker/daemon.json: log-driver {driver}, without max-size"))
+            .advice("\"log-driver\": \"local\" limits their logs; \"journald\" leaves them to the journal");
+    }
+    let finding = finding.source("dockerd(8)");
+    Some((finding, saved(facts, &ENGINES)))
 }
 
 fn logs(facts: &AdviseFacts) -> Vec<Found> {
@@ -251,7 +300,10 @@ fn unit(facts: &AdviseFacts) -> Option<(u64, &'static str)> {
 fn writers(facts: &AdviseFacts, per_day: Option<f64>) -> Vec<Found> {
     let Some(watched) = &facts.system.watched else { return Vec::new() };
     let total: u64 = watched.writers.iter().map(|writer| writer.written_bytes).sum();
-    let known = |writer: &&Writer| writer.name == JOURNALD || LOGGERS.contains(&writer.name.as_str());
+    let has_advice = |name: &str| {
+        name == JOURNALD || LOGGERS.contains(&name) || !facts.system.containers.is_empty() && ENGINES.contains(&name)
+    };
+    let known = |writer: &&Writer| has_advice(&writer.name);
     let named = watched.writers.iter().filter(|writer| !known(writer));
     let named = named.filter(|writer| writer.written_bytes as f64 >= SHARE_NAMED * total as f64);
     let finding = |writer: &Writer| {

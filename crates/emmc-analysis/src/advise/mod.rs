@@ -19,6 +19,8 @@ pub use worth::{Period, Worth, WorthError, worth};
 const UPTIME_MIN_S: u64 = 3600;
 /// What systemd's journal is called as a process: 15 characters.
 const JOURNALD: &str = "systemd-journal";
+/// What writes the output of containers.
+const ENGINES: [&str; 3] = ["dockerd", "containerd", "conmon"];
 const LOGGERS: [&str; 4] = ["rsyslogd", "syslogd", "syslog-ng", "rs:main Q:Reg"];
 
 pub(crate) const DAY_S: f64 = 86_400.0;

@@ -1,5 +1,6 @@
 use emmc_port::{
-    HostTotals, Journald, Layer, LayerKind, Machine, MountedOn, SwapSpace, WatchedWrites, Writer, WrittenFolder,
+    Containers, HostTotals, Journald, Layer, LayerKind, Machine, MountedOn, SwapSpace, WatchedWrites, Writer,
+    WrittenFolder,
 };
 use jiff::Timestamp;
 
@@ -229,7 +230,7 @@ fn folder_finds(path: &str, mount: &str, journald: Option<&str>) -> Vec<Finding>
 /// An id, and the findings of a system with the fault or without it.
 type Case = (&'static str, fn(bool) -> Vec<Finding>);
 
-pub(crate) const CASES: [Case; 14] = [
+pub(crate) const CASES: [Case; 17] = [
     ("advise-atime", |fault| options_find(fault, "ext4", "rw,relatime")),
     ("advise-commit", |fault| options_find(fault, "ext4", "rw,noatime")),
     ("advise-sync", |fault| options_find(fault, "ext4", "rw,sync")),
@@ -237,6 +238,23 @@ pub(crate) const CASES: [Case; 14] = [
     ("advise-barrier", |fault| options_find(fault, "ext4", "rw,nobarrier")),
     ("advise-fat", |fault| options_find(fault, "vfat", "rw")),
     ("advise-ext2", |fault| options_find(fault, "ext2", "rw")),
+    ("advise-btrfs-compress", |fault| {
+        of("btrfs", if fault { "rw,noatime" } else { "rw,noatime,compress=zstd:1" }, &SystemUse::default(), None)
+    }),
+    ("advise-btrfs-defrag", |fault| {
+        let option = if fault { ",autodefrag" } else { "" };
+        of("btrfs", &format!("rw,noatime,compress=lzo{option}"), &SystemUse::default(), None)
+    }),
+    ("advise-containers", |fault| {
+        let docker = Containers {
+            engine: "docker".into(),
+            folder: "/var/lib/docker".into(),
+            mount: if fault { "/" } else { "/data" }.into(),
+            running: 2,
+            ..Containers::default()
+        };
+        of("ext4", GOOD, &SystemUse { containers: vec![docker], ..SystemUse::default() }, None)
+    }),
     ("advise-journal", |fault| folder_finds("/var/log", "/", Some(if fault { "persistent" } else { "volatile" }))),
     ("advise-logs", |fault| folder_finds("/var/log", if fault { "/" } else { "/var/log" }, None)),
     ("advise-tmp", |fault| folder_finds("/tmp", if fault { "/" } else { "/tmp" }, None)),

@@ -179,7 +179,8 @@ impl Run<'_> {
             Order::Set { .. } if was_locked => "the old password is not the card's",
             Order::Set { .. } => "the old password is not the card's, or the card has none",
             Order::ForceErase => {
-                "the card is write-protected for ever, or has groups whose protection cannot be removed"
+                "the card is write-protected for ever, has groups whose protection cannot be removed, or its secure \
+                 write protection holds"
             }
             Order::Clear(_) | Order::Unlock(_) if was_locked => "the password is not the card's",
             Order::Clear(_) | Order::Lock(_) | Order::Unlock(_) => {
