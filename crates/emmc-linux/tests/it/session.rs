@@ -4,7 +4,8 @@ use std::cell::Cell;
 use std::collections::HashSet;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -344,4 +345,27 @@ fn no_sequence_of_steps_and_signals_loses_content() {
         overwritten += u32::from(may);
     }
     assert!(overwritten > 10, "{overwritten}");
+}
+
+/// Only `force_ro` is unlocked: another device that is read-only is refused where it would be opened for writing.
+#[test]
+fn a_device_that_is_read_only_without_force_ro_is_never_unlocked() {
+    let case = Case::new();
+    let attached = Command::new("losetup").args(["--find", "--show", "--read-only"]).arg(case.file()).output();
+    let Some(attached) = attached.ok().filter(|output| output.status.success()) else {
+        return eprintln!("SKIPPED: loop devices need root and losetup");
+    };
+    let device = String::from_utf8(attached.stdout).unwrap().trim().to_owned();
+    let place = || Session::place(Path::new(&device), "it", &case.stop).unwrap().unwrap();
+    let refused = place().check().map(drop);
+    let mut session = place().unlocking();
+    let consented = session.check().map(drop).and_then(|()| session.consent([0, BYTES], |_| Ok(())));
+    let held = session.hold(&case.opening()).map(drop);
+    let state = session.state();
+    drop(session);
+    assert!(Command::new("losetup").args(["--detach", &device]).status().unwrap().success());
+    assert!(matches!(&refused, Err(SessionError::Refused(why)) if why.ends_with("is read-only")), "{refused:?}");
+    assert_eq!(consented, Ok(()));
+    assert!(held.is_err() && state != State::Held, "{held:?} {state:?}");
+    assert_eq!(std::fs::read(case.file()).unwrap(), case.before);
 }

@@ -226,7 +226,10 @@ pub(super) fn erase(args: &EraseArgs, is_quiet: bool) -> anyhow::Result<EraseDoc
     let mut document = found.document(args, &job);
     if job.kinds.is_empty() {
         let seen = occupied(&path, Holder::Nobody).map_err(|error| unable(name, error))?;
-        document.contents.extend(seen.contents.into_iter().chain(seen.uses));
+        // The kernel holds boot areas read-only until they are to be written.
+        let is_boot = matches!(args.area(), Area::Boot(_));
+        let uses = seen.uses.into_iter().filter(|text| !is_boot || !text.ends_with("is read-only"));
+        document.contents.extend(seen.contents.into_iter().chain(uses));
         return Ok(document);
     }
     job.check(name, &document.kinds, found.size_bytes)?;
