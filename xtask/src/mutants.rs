@@ -4,6 +4,7 @@
 //! applies fails loudly, here and in the unit tests of this file. First every test that is named must pass on the tree
 //! as it is: a test that always fails would kill everything.
 
+mod erase;
 mod list;
 mod port;
 

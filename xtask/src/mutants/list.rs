@@ -1,6 +1,6 @@
 //! The mutants: one edit each, and the tests that must fail on it.
 
-use super::{Mutant, port};
+use super::{Mutant, erase, port};
 
 const CARD: &str = "-p emmc-card --lib";
 const CARD_IT: &str = "-p emmc-card --test it";
@@ -236,6 +236,13 @@ pub(super) const MUTANTS: &[Mutant] = &[
     port::PASSWORD_NOT_PROVED,
     port::GROUPS_NOT_HELD,
     port::BOOT_AREAS_NOT_HELD,
+    erase::END_ROUNDED_UP,
+    erase::PROTECTION_OVERLOOKED,
+    erase::BOOT_OF_THE_OTHER,
+    erase::RESUMED_TOO_FAR,
+    erase::ERROR_TOO_FAR,
+    erase::SAMPLES_NOT_COMPARED,
+    erase::PROTECTION_NOT_REFUSED,
     Mutant {
         name: "RPMB beyond its end",
         file: "crates/emmc-card/src/card/rpmb.rs",
