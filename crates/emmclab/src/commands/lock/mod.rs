@@ -97,7 +97,7 @@ fn refused(name: &str, what: impl std::fmt::Display) -> anyhow::Error {
 /// Errors: an SD card.
 fn registers(name: &str, card: &CardData) -> anyhow::Result<LockRegisters> {
     if card.kind == Some(CardKind::Sd) {
-        return Err(unable(name, "an SD card: `lock` is for eMMC; nothing was sent"));
+        return Err(unable(name, "an SD card, which Linux cannot unlock once it is locked; nothing was sent"));
     }
     Ok(LockRegisters::of(card.csd.as_ref(), card.ext_csd.as_ref()))
 }
