@@ -1,7 +1,7 @@
 //! How far errors of neighbouring cells are alike: such cells say the same thing once, not twice.
 //!
-//! Noise differs from cell to cell. What a twin cannot follow does not: the errors of a record size and the next one, of
-//! a write and a rewrite, go the same way. Counted as noise, they would make intervals far too short.
+//! Noise differs from cell to cell. What a twin cannot follow does not: the errors of a record size and the next one,
+//! of a write and a rewrite, go the same way. Counted as noise, they would make intervals far too short.
 //!
 //! Source: the variance of a mean of values with a correlation r from each to the next one is larger by
 //! (1 + r) / (1 - r); e.g. Box, Jenkins, Time Series Analysis, on effective sample sizes.

@@ -6,11 +6,11 @@ use emmc_analysis::erase::{
     self, Ended, EraseKind, Event, Geometry, Offer, Reach, Sample, Verdict, in_chunks, positions, verify,
 };
 use emmc_linux::hold::{self, Point};
-use emmc_port::{CardData, CommandPort};
+use emmc_port::{CardData, CommandPort, PortError};
 use emmc_regs::Area;
 use emmc_units::Bytes;
 
-use super::{Done, EraseDocument};
+use super::{Done, EraseDocument, unable};
 use crate::cli::EraseArgs;
 use crate::progress::Bar;
 use crate::save::Refused;
@@ -145,7 +145,7 @@ impl Job {
 
     /// Looks for write protection: a card would skip what is protected, the whole area or groups of it.
     ///
-    /// Errors: [`Refused`].
+    /// Errors: [`Refused`]; a card that does not answer.
     pub(super) fn refuse_protected(
         &self,
         target: &str,
@@ -160,8 +160,12 @@ impl Job {
         if let Some(why) = erase::protection(card, geometry.area) {
             return Err(refused(why));
         }
-        // A card that does not report it is asked by the erase itself.
-        let found = erase::protected(port, geometry, &self.ranges).unwrap_or_default();
+        let found = match erase::protected(port, geometry, &self.ranges) {
+            Ok(found) => found,
+            // A card that does not report it is asked by the erase itself.
+            Err(PortError::Refused { .. }) => Vec::new(),
+            Err(error) => return Err(unable(target, format!("{error}; nothing was erased"))),
+        };
         let Some([from, to]) = found.first() else { return Ok(()) };
         let more = if found.len() > 1 { format!(" and {} more ranges", found.len() - 1) } else { String::new() };
         let what = format!("bytes {from} to {to}{more} are write-protected, and the card would skip them");
