@@ -63,6 +63,13 @@ pub struct Containers {
     pub limits_logs: bool,
 }
 
+impl Containers {
+    /// Whether the logs of docker's containers are files without a limit.
+    pub fn logs_grow(&self) -> bool {
+        !self.limits_logs && matches!(self.log_driver.as_deref(), None | Some("json-file"))
+    }
+}
+
 /// A process that has written.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]

@@ -37,8 +37,6 @@ pub(crate) struct Fitted {
     pub(crate) part: Part,
     pub(crate) minimum: Minimum,
     pub(crate) priors: Vec<Prior>,
-    /// Other forms that were searched, and how much more each cost than the best at its stage.
-    pub(crate) rivals: Vec<(Part, f64)>,
 }
 
 /// Cells to which a part is fitted.
@@ -98,7 +96,7 @@ impl<'a> Training<'a> {
         let priors = priors(start, &self.given.others);
         let observed = Observed { values: &self.observed, is_marked: &self.is_read };
         let minimum = minimise((&unknowns, &priors), observed, (evaluations, slopes), &mut model);
-        Fitted { part: start.at(&minimum.at), minimum, priors, rivals: Vec::new() }
+        Fitted { part: start.at(&minimum.at), minimum, priors }
     }
 }
 
@@ -107,15 +105,8 @@ pub(crate) fn searched_bytes(part: &Part, file_bytes: u64) -> u64 {
     if part.merges_megabytes() { file_bytes.min(SMALL_FILE_BYTES) } else { file_bytes }
 }
 
-/// The one with the least cost; the others, and its own rivals so far, are its rivals.
 fn best(found: impl IntoIterator<Item = Fitted>) -> Option<Fitted> {
-    let mut found: Vec<Fitted> = found.into_iter().collect();
-    found.sort_by(|a, b| a.minimum.cost.total_cmp(&b.minimum.cost));
-    let mut found = found.into_iter();
-    let mut best = found.next()?;
-    let cost = best.minimum.cost;
-    best.rivals.extend(found.map(|other| (other.part, other.minimum.cost - cost)));
-    Some(best)
+    found.into_iter().min_by(|a, b| a.minimum.cost.total_cmp(&b.minimum.cost))
 }
 
 /// Fits a part to cells: the form, the firmware, the start and the log with the least cost.
@@ -136,7 +127,7 @@ fn search_pages(kind: CardKind, measured: &Measured, with: &Given<'_>) -> Option
         let start = Part::start(kind, *firmware, commits, (cells, with.known));
         training.improve(&start, SMALL_FILE_BYTES, (FIRST, None))
     });
-    let Fitted { part, minimum, mut rivals, .. } = best(first)?;
+    let Fitted { part, minimum, .. } = best(first)?;
     let slopes = Some(&minimum.jacobian);
     let file_bytes = searched_bytes(&part, file_bytes);
     let logs =
@@ -149,12 +140,10 @@ fn search_pages(kind: CardKind, measured: &Measured, with: &Given<'_>) -> Option
     let slopes = Some(&with_log.minimum.jacobian);
     let others = others.map(|part| training.improve(&part, file_bytes, (OTHERS, slopes)));
     let others = others.chain([bound_by_flash, with_log.clone()]);
-    let found = best(others)?;
-    rivals.extend(with_log.rivals.iter().chain(&found.rivals).cloned());
+    let Fitted { part, minimum, .. } = best(others)?;
     // Cells of other suites decide only now: an aged card takes long to simulate.
     let training = Training::new(measured.clone(), with);
-    let last = training.improve(&found.part, file_bytes, (LAST, Some(&found.minimum.jacobian)));
-    Some(Fitted { rivals, ..last })
+    Some(training.improve(&part, file_bytes, (LAST, Some(&minimum.jacobian))))
 }
 
 /// The best card that maps allocation units; nothing if the cells do not show how many are open.

@@ -19,26 +19,8 @@ pub(crate) type Reaches = [f64; 2];
 /// The interval of each parameter: where the likelihood falls to that of 95 %, if the others follow.
 ///
 /// It begins with what the slopes say. A simulation has flat places, which slopes do not show: a point at the end of
-/// such an interval is simulated, and where that costs too little, the end moves outwards. Then it takes in what other
-/// forms of the card have that the cells do not exclude.
+/// such an interval is simulated, and where that costs too little, the end moves outwards.
 pub(crate) fn intervals(fitted: &Fitted, measured: &Measured, given: &Given<'_>, scale: f64) -> Vec<Reaches> {
-    let mut reaches = of_form(fitted, measured, given, scale);
-    let all = fitted.part.parameters();
-    let likely = fitted.rivals.iter().filter(|(_, more)| more * (SCALE / scale).powi(2) < LIKELY);
-    for (rival, _) in likely {
-        let used = rival.parameters().iter().zip(&rival.values);
-        for (parameter, value) in used.filter(|(parameter, _)| rival.uses(parameter, &measured.cells)) {
-            let Some(index) = all.iter().position(|own| own.name == parameter.name) else { continue };
-            let distance = value.ln() - fitted.part.values[index].ln();
-            let reach = &mut reaches[index][usize::from(distance > 0.0)];
-            *reach = reach.max(distance.abs());
-        }
-    }
-    reaches
-}
-
-/// The intervals if the form is the one that was fitted.
-fn of_form(fitted: &Fitted, measured: &Measured, given: &Given<'_>, scale: f64) -> Vec<Reaches> {
     let part = &fitted.part;
     let Some(covariance) = fitted.covariance(scale) else { return vec![[f64::INFINITY; 2]; part.values.len()] };
     let by_slopes = |index: usize| QUANTILE * covariance[(index, index)].sqrt();
@@ -111,8 +93,7 @@ mod tests {
         jacobian.column_mut(index::WRITE).fill(1.0);
         let at = part.values.iter().map(|value| value.ln()).collect();
         let priors = priors(&part, &[]);
-        let rivals = Vec::new();
-        let fitted = Fitted { part, minimum: Minimum { at, jacobian, cost: 0.0 }, priors, rivals };
+        let fitted = Fitted { part, minimum: Minimum { at, jacobian, cost: 0.0 }, priors };
         let reach = |rises: bool| {
             let simulator = |profiles: &[Profile], plan: &Plan| -> Vec<Result<Vec<Cell>, SimulateError>> {
                 let times = |profile: &Profile| {
@@ -122,7 +103,7 @@ mod tests {
                 profiles.iter().map(|profile| Ok(times(profile))).collect()
             };
             let given = Given { others: Vec::new(), known: &known, simulator: &simulator };
-            of_form(&fitted, &measured, &given, SCALE)[index::WRITE]
+            intervals(&fitted, &measured, &given, SCALE)[index::WRITE]
         };
         let by_slopes = QUANTILE * SCALE / (measured.cells.len() as f64).sqrt();
         // Soft L1 of eight errors is 1.92 in all where each is 0.733 of its scale.

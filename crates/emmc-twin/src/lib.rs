@@ -7,7 +7,6 @@
 //! known parameters. Nothing is looked up: a part's name plays no role. Absent on purpose: threads (the caller
 //! simulates profiles side by side), files, presentation.
 
-mod alike;
 mod baseline;
 mod cell;
 mod fit;

@@ -86,13 +86,6 @@ pub struct CellError {
     pub error_percent: f64,
 }
 
-impl CellError {
-    /// The error as the logarithm of the ratio.
-    pub(crate) fn logarithm(&self) -> f64 {
-        (self.error_percent / 100.0).ln_1p()
-    }
-}
-
 /// The sizes of errors, signs aside.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]

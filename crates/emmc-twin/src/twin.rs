@@ -5,7 +5,6 @@ use std::cell::Cell as Counter;
 use emmc_card::profile::{Profile, ProfileError};
 use emmc_regs::CardKind;
 
-use crate::alike::inflation;
 use crate::baseline::{copied, lines};
 use crate::cell::{Cell, Column, records};
 use crate::fit::{Fitted, Given, Simulator, plausible, search};
@@ -14,7 +13,7 @@ use crate::known::Known;
 use crate::measured::Measured;
 use crate::next::next;
 use crate::part::Part;
-use crate::result::{Baseline, CellError, Checked, ErrorSummary, HeldOut, HoldOut, ParameterFound, Twin, side_by_side};
+use crate::result::{Baseline, Checked, ErrorSummary, HeldOut, HoldOut, ParameterFound, Twin, side_by_side};
 use crate::segment;
 use crate::simulate::Plan;
 use crate::simulate::SimulateError;
@@ -64,8 +63,8 @@ pub fn fit(
     let profile = fitted.part.profile()?;
     let cells = side_by_side(&measured.cells, &predicted(&profile, measured, &counted)?);
     let error = ErrorSummary::of_cells(&cells).ok_or(TwinError::Nothing)?;
-    let logarithms: Vec<f64> = cells.iter().map(CellError::logarithm).collect();
-    let scale = fitted.scale(&logarithms) * inflation(&cells).sqrt();
+    let logarithms: Vec<f64> = cells.iter().map(|cell| (cell.error_percent / 100.0).ln_1p()).collect();
+    let scale = fitted.scale(&logarithms);
     let parameters = parameters(&fitted, measured, &given, scale);
     let next = next(&fitted, measured, scale, &counted);
     let held_out = match split {

@@ -165,12 +165,12 @@ fn mount(layer: &Layer, mounted: &MountedOn) -> Vec<Finding> {
 
 /// What btrfs writes beyond other filesystems.
 fn btrfs(mounted: &MountedOn, evidence: &str) -> Vec<Finding> {
-    let has = |name: &str| mounted.options.iter().any(|option| option.split('=').next() == Some(name));
+    let has = |name: &str| mounted.options.iter().any(|option| option.starts_with(name));
     let point = &mounted.point;
     let found =
         |id, what: String| Finding::new(Severity::Notice, id, what).evidence(evidence.to_owned()).source("btrfs(5)");
     let mut all = Vec::new();
-    if !has("compress") && !has("compress-force") {
+    if !has("compress") {
         all.push(
             found("advise-btrfs-compress", format!("{point} is btrfs, which can write less: it does not compress"))
                 .advice(
@@ -198,7 +198,7 @@ fn containers(facts: &AdviseFacts, of: &Containers) -> Option<Found> {
     let mut finding = Finding::new(Severity::Notice, "advise-containers", what)
         .evidence(format!("{folder} is on {}; {} root filesystems are mounted from it", of.mount, of.running))
         .advice("tmpfs for what need not last (docker run --tmpfs), and --read-only where nothing else is written");
-    if engine == "docker" && !of.limits_logs && matches!(of.log_driver.as_deref(), None | Some("json-file")) {
+    if engine == "docker" && of.logs_grow() {
         let driver = of.log_driver.as_deref().unwrap_or("not set, which is json-file");
         finding = finding
             .evidence(format!("/etc/docker/daemon.json: log-driver {driver}, without max-size"))

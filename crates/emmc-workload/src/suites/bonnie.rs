@@ -30,7 +30,7 @@ use super::{Bench, Cost, Options, Suite};
 use crate::drive::measured::Measured;
 use crate::drive::order::Order;
 use crate::drive::stream::{BenchError, FlushAt, Limit, Mix, Stream};
-use crate::result::grid::Grid;
+use crate::result::grid::{Grid, GridLine};
 use processor::{Share, columns_of};
 
 pub(super) use real_files::RealBonnie;
@@ -94,9 +94,9 @@ impl Suite for Bonnie {
         let columns = [("block out", "KiB/s"), ("rewrite", "KiB/s"), ("block in", "KiB/s"), ("seeks", "/s")];
         let found = (seeks.read_bytes / CHUNK) as f64 / seeks.time().as_secs_f64().max(1e-9);
         let values = [kib(out.bytes(), out.time()), kib(to - from, rewrite), kib(read.bytes(), read.time()), found];
-        let (columns, values) = columns_of(&columns, &values, &shares);
+        let (columns, values) = columns_of(&columns, &values.map(Some), &shares);
         let mut grid = Grid::new("bonnie++", "size", &columns, "the columns of bonnie++; its K are KiB");
-        grid.line(format!("{}M", (to - from) >> 20), &values);
+        grid.lines.push(GridLine { row: format!("{}M", (to - from) >> 20), values });
         bench.grid(grid);
         if bench.target.shape().kind != TargetKind::File {
             bench.remark(

@@ -142,7 +142,10 @@ fn measurements_before_a_stop_are_reported() {
 #[test]
 fn six_phases_of_bonnie_are_counted_twice() {
     let outcome = Models::new(1 << 30, &[]).run("bonnie", false, &Options::default(), &mut Unwatched).unwrap();
-    let [grid] = &outcome.grids[..] else { panic!("{:?}", outcome.grids) };
+    let [characters, grid] = &outcome.grids[..] else { panic!("{:?}", outcome.grids) };
+    let at = |row: &str, column: &str| characters.value(row, column);
+    assert_eq!((characters.columns.len(), at("as bonnie++", "char out")), (2, None), "a model has no processor");
+    assert!(at("on the card", "char out").unwrap() > 0.0 && at("on the card", "char in").unwrap() > 0.0);
     for phase in ["sequential create", "sequential delete", "random create", "random delete"] {
         let [fast, synced] = ["as bonnie++", "on the card"].map(|row| grid.value(row, phase).unwrap());
         assert!(synced <= fast && synced > 0.0, "{phase}: {synced} of {fast}");

@@ -6,7 +6,7 @@
 use emmc_port::{FileNumber, FileOp, FileTree, TargetError};
 
 use super::processor::{Share, columns_of};
-use crate::result::grid::Grid;
+use crate::result::grid::{Grid, GridLine};
 
 /// Unit: bytes.
 pub(super) const BYTES: u64 = 64 << 20;
@@ -20,10 +20,12 @@ const FILE: FileNumber = FileNumber(u32::MAX);
 /// Measures.
 pub(super) fn measure(tree: &mut dyn FileTree) -> Result<Grid, TargetError> {
     // Rows: as bonnie++ counts, and with the rest of the work included. Columns: out, in.
-    let mut rates = [[0.0; 2]; 2];
+    let mut rates = [[None; 2]; 2];
     let mut shares = [[None; 2]; 2];
     let mut end = |tree: &mut dyn FileTree, share: Share, [row, column]: [usize; 2]| {
-        rates[row][column] = BYTES as f64 / 1024.0 / share.seconds(tree).max(1e-9);
+        // A model of a page cache takes no time.
+        let seconds = Some(share.seconds(tree)).filter(|seconds| *seconds > 0.0);
+        rates[row][column] = seconds.map(|seconds| BYTES as f64 / 1024.0 / seconds);
         shares[row][column] = share.end(tree);
     };
     tree.step(STEPS[0]);
@@ -47,7 +49,7 @@ pub(super) fn measure(tree: &mut dyn FileTree) -> Result<Grid, TargetError> {
     let caption = "by putc and getc, 64 MiB; on the card: with a sync after it, or with an empty page cache before";
     let mut grid = Grid::new("bonnie++, by character", "counted", &values(0).0, caption);
     for (row, name) in ["as bonnie++", "on the card"].into_iter().enumerate() {
-        grid.line(name, &values(row).1);
+        grid.lines.push(GridLine { row: name.into(), values: values(row).1 });
     }
     Ok(grid)
 }

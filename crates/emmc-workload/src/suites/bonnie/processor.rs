@@ -53,13 +53,14 @@ impl Share {
 /// The columns and their values, each with its share behind it if there are shares.
 pub(super) fn columns_of<'a>(
     columns: &[(&'a str, &'a str)],
-    values: &[f64],
+    values: &[Option<f64>],
     shares: &[Option<f64>],
-) -> (Vec<(&'a str, &'a str)>, Vec<f64>) {
-    let known: Option<Vec<f64>> = shares.iter().copied().collect();
-    let Some(known) = known else { return (columns.to_vec(), values.to_vec()) };
+) -> (Vec<(&'a str, &'a str)>, Vec<Option<f64>>) {
+    if shares.contains(&None) {
+        return (columns.to_vec(), values.to_vec());
+    }
     let columns = columns.iter().flat_map(|column| [*column, ("CPU", "%")]).collect();
-    let values = values.iter().zip(&known).flat_map(|(value, share)| [*value, *share]).collect();
+    let values = values.iter().zip(shares).flat_map(|(value, share)| [*value, *share]).collect();
     (columns, values)
 }
 
@@ -70,10 +71,10 @@ mod tests {
     #[test]
     fn shares_follow_their_columns() {
         let columns = [("out", "KiB/s"), ("in", "KiB/s")];
-        let (named, values) = columns_of(&columns, &[1.0, 2.0], &[Some(50.0), Some(60.0)]);
+        let (named, values) = columns_of(&columns, &[Some(1.0), None], &[Some(50.0), Some(60.0)]);
         assert_eq!(named, [("out", "KiB/s"), ("CPU", "%"), ("in", "KiB/s"), ("CPU", "%")]);
-        assert_eq!(values, [1.0, 50.0, 2.0, 60.0]);
-        let (named, values) = columns_of(&columns, &[1.0, 2.0], &[Some(50.0), None]);
-        assert_eq!((named.as_slice(), values.as_slice()), (&columns[..], &[1.0, 2.0][..]));
+        assert_eq!(values, [Some(1.0), Some(50.0), None, Some(60.0)]);
+        let (named, values) = columns_of(&columns, &[Some(1.0), None], &[Some(50.0), None]);
+        assert_eq!((named.as_slice(), values.as_slice()), (&columns[..], &[Some(1.0), None][..]));
     }
 }
