@@ -49,6 +49,7 @@ mod stack;
 mod stdio;
 #[cfg(feature = "bench")]
 pub mod stored_file;
+mod stream;
 mod sysfs;
 mod sysroot;
 #[cfg(feature = "bench")]
@@ -77,6 +78,7 @@ pub use live_card::LiveCard;
 pub use live_link::LiveLink;
 pub use stack::{disk_below, host_of, stack};
 pub use stdio::stdout_was_closed;
+pub use stream::open_stream;
 pub use sysroot::SysRoot;
 #[cfg(feature = "bench")]
 pub use system_use::{WriterCounts, system_use};

@@ -1,7 +1,7 @@
 //! Writes files completely or not at all, and never over a device.
 
 use std::fmt;
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File};
 use std::io::{self, Write};
 use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
@@ -44,7 +44,7 @@ pub(crate) fn deliver(
 /// Finds out before long work whether [`deliver`] could write its result, as far as that can be known.
 ///
 /// Errors: as [`deliver`].
-#[cfg(all(feature = "html", feature = "sim"))]
+#[cfg(any(all(feature = "html", feature = "sim"), feature = "clone"))]
 pub(crate) fn check(path: &Path, replace: bool, inputs: &[&Path]) -> anyhow::Result<()> {
     if path == Path::new("-") {
         return Ok(());
@@ -120,7 +120,7 @@ pub(crate) fn write_parts(
         let kind = found.file_type();
         refuse_device(path)?;
         if kind.is_char_device() || kind.is_fifo() || kind.is_socket() {
-            let stream = OpenOptions::new().write(true).open(path);
+            let stream = emmc_linux::open_stream(path);
             return stream.and_then(|mut stream| write(&mut stream)).with_context(failed);
         }
     }

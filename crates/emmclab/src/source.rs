@@ -22,6 +22,8 @@ impl MoreArgs {
     pub(crate) fn files<'a>(&'a self, source: Option<&'a str>) -> Vec<&'a Path> {
         let replies = self.vendor_reply.iter().filter_map(|reply| reply.splitn(3, ':').nth(2)).map(Path::new);
         let with = self.with.iter().map(|path| path.as_path());
+        // Of a virtual card the file of its profile, or its folder.
+        let source = source.map(|name| name.strip_prefix("sim:").unwrap_or(name));
         source.map(Path::new).into_iter().chain(with).chain(replies).collect()
     }
 }

@@ -19,8 +19,9 @@ use crate::hwpart::Equivalent;
 const UNIT: u64 = 128 << 10;
 /// What U-Boot's command counts in.
 const MIB: u64 = 1 << 20;
-/// The largest size of a register of one byte.
+/// The largest sizes: of a register of one byte, and of an RPMB (JESD84-B51 7.4.68: at most 0x80).
 const MOST: u64 = 255 * UNIT;
+const RPMB_MOST: u64 = 128 * UNIT;
 
 /// A plan of other sizes.
 #[derive(Clone, Debug, Serialize)]
@@ -177,11 +178,11 @@ fn size_objections(
     rpmb: Option<Bytes>,
 ) -> Vec<Objection> {
     let mut found = Vec::new();
-    for (name, size) in [("boot areas", Some(boot)), ("RPMB", rpmb)] {
+    for (name, size, most) in [("boot areas", Some(boot), MOST), ("RPMB", rpmb, RPMB_MOST)] {
         let Some(size) = size else { continue };
-        if size.0 == 0 || size.0 % MIB != 0 || size.0 > MOST {
-            let evidence = vec![format!("{name}: {size}")];
-            let what = "a size is one of whole MiB, from 1 MiB to 31 MiB";
+        if size.0 == 0 || size.0 % MIB != 0 || size.0 > most {
+            let evidence = vec![format!("{name}: {} bytes", size.0)];
+            let what = format!("a size is one of whole MiB, from 1 MiB to {} MiB", most / MIB);
             found.push(objection("size", what, evidence));
         }
     }
@@ -191,7 +192,7 @@ fn size_objections(
     if maker.is_some_and(|maker| maker != Maker::Micron) && rpmb.is_none() {
         match rpmb_now {
             None => found.push(unknown(&["RPMB_SIZE_MULT: the command sets the size of the RPMB too".into()])),
-            Some(size) if size.0 % MIB != 0 => {
+            Some(size) if size.0 % MIB != 0 || size.0 == 0 => {
                 let evidence = vec![format!("it has {size} now; U-Boot's command takes whole MiB")];
                 found.push(objection("rpmb-size", "the command sets the size of the RPMB too: give one", evidence));
             }

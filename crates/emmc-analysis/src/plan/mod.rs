@@ -9,6 +9,7 @@
 mod boot_size;
 mod carry;
 mod commands;
+mod describe;
 mod document;
 mod draft;
 mod groups;

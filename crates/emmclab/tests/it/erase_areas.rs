@@ -221,3 +221,27 @@ fn an_interrupted_erase_of_an_area_is_resumed_with_the_printed_command() {
     erase(&words).exits(0);
     expect(&card, |area, _| area == Area::Gp(0));
 }
+
+/// A place that cannot take the report is found before; what fails later is said on standard output.
+#[test]
+fn nothing_is_erased_for_a_report_that_cannot_be_saved() {
+    let folder = scratch("erase_reports");
+    let card = folder.join("card").display().to_string();
+    emmclab(["sim", "create", &card, "sim:generic-8g"]).exits(0);
+    let erase = |to: &str| emmclab(["erase", &card, "trim", "--area", "boot1", "--destroy", "-o", to, "--force"]);
+    let state = || std::fs::read(folder.join("card/card.state")).unwrap();
+    let before = state();
+    for to in [folder.join("none/report"), folder.clone()] {
+        let refused = erase(&to.display().to_string()).exits(2);
+        assert!(refused.stdout.is_empty() && state() == before, "{refused:?}");
+    }
+    let pipe = folder.join("pipe");
+    rustix::fs::mkfifoat(rustix::fs::CWD, &pipe, rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR).unwrap();
+    let told = erase(&pipe.display().to_string()).exits(2);
+    assert!(
+        told.stdout.contains("Complete: 4.0 MiB") && told.stderr.contains("nobody reads from this pipe"),
+        "{told:?}"
+    );
+    let printed = erase("-").exits(0);
+    assert!(printed.stdout.contains("Complete: 4.0 MiB") && !std::path::Path::new("-").exists(), "{printed:?}");
+}

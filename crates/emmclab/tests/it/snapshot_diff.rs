@@ -345,3 +345,21 @@ fn the_example_of_the_readme_has_right_checksums() {
         assert!(study["findings"].as_array().unwrap().iter().all(|found| found["id"] != "checksum-wrong"), "{study}");
     }
 }
+
+/// The files of a virtual card are its content, and a profile is its source.
+#[test]
+fn a_virtual_cards_own_files_are_not_overwritten() {
+    let folder = scratch("own_files");
+    let card = folder.join("card").display().to_string();
+    emmclab(["sim", "create", &card, "sim:generic-8g"]).exits(0);
+    let profile = format!("{card}/profile.toml");
+    for (source, file) in [(&card, "card.state"), (&card, "profile.toml"), (&profile, "profile.toml")] {
+        let (source, file) = (format!("sim:{source}"), format!("{card}/{file}"));
+        let before = std::fs::read(&file).unwrap();
+        for command in [vec!["plan", "cache", &source, "on"], vec!["study", &source], vec!["snapshot", &source]] {
+            let refused = emmclab([&command[..], &["-o", &file, "--force"]].concat()).exits(4);
+            assert!(refused.stderr.contains("is the source itself"), "{command:?}: {refused:?}");
+        }
+        assert!(std::fs::read(&file).unwrap() == before, "{file}");
+    }
+}

@@ -9,6 +9,7 @@ use emmc_analysis::plan::{CardIdentity, Plan, Stand, Standing};
 use emmc_card::card::Card;
 use emmc_card::nand::StoredContent;
 use emmc_port::{Approved, ApprovedErase, CardData, CommandPort, PortError};
+use emmc_regs::CardKind;
 use emmc_regs::ext_csd::EXT_CSD_BYTES;
 use emmc_serve::served::{Served, ServedOptions};
 use emmc_serve::store::StoreError;
@@ -51,6 +52,11 @@ impl FolderPort {
     /// Errors: no answer.
     pub(in crate::commands) fn identify(&mut self, target: &str) -> anyhow::Result<CardData> {
         let failed = |error: PortError| port_error(target, &error);
+        // Before the first command: an SD card has others.
+        let card = self.with(8, |card, _| Ok(card.device().card_data(target))).map_err(failed)?;
+        if card.kind == Some(CardKind::Sd) {
+            return unsupported(target, "an SD card, and this is for eMMC only; nothing was sent");
+        }
         self.with(1, command_target::identify).map_err(failed)?;
         self.with(10, |card, _| Ok(card.device().card_data(target))).map_err(failed)
     }

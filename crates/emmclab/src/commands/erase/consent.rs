@@ -36,12 +36,16 @@ pub(super) fn ask(
         let _ = write!(told, "\n  {}{limit}", kind.name());
     }
     if job.kinds.iter().any(|kind| kind.has_range()) {
+        // A resumed job begins there with its first kind only.
+        let begin = if job.kinds.iter().filter(|kind| kind.has_range()).count() > 1 { 0 } else { job.from };
         for [from, to] in &job.ranges {
-            let _ =
-                write!(told, "\n  the content of bytes {} to {to} of {} is lost", job.from.max(*from), visible(name));
+            let _ = write!(told, "\n  the content of bytes {} to {to} of {} is lost", begin.max(*from), visible(name));
         }
     } else {
         let _ = write!(told, "\n  what was deleted can no longer be recovered; what is mapped stays");
+    }
+    if !contents.is_empty() && job.bytes() < *size_bytes {
+        let _ = write!(told, "\n  what is on the whole of it:");
     }
     for line in contents {
         let _ = write!(told, "\n    {}", visible(line));

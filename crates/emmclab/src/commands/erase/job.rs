@@ -127,6 +127,10 @@ impl Job {
             };
             for range in self.ranges.iter().chain(&[[self.from, self.from]]) {
                 if let Some(nearest) = offer.rounded(*range, size_bytes) {
+                    if range[0] == range[1] {
+                        let what = format!("--from {} is not a multiple of {unit}", range[0]);
+                        return Err(Refused(format!("{target}: {}: {what}; nothing was sent", kind.name())).into());
+                    }
                     let what = format!(
                         "{} takes whole units of {}: bytes {} to {} would become {} to {}",
                         kind.name(),

@@ -88,20 +88,20 @@ fn unable(name: &str, reason: impl ToString) -> anyhow::Error {
 
 pub(crate) fn run(args: &EraseArgs, output: &mut Output) -> CommandResult {
     if let Some(path) = &args.output {
-        crate::save::refuse_device(path)?;
-        crate::save::refuse_inputs(path, &[Path::new(args.target.trim_start_matches("sim:"))])?;
-        let is_there = path.symlink_metadata().is_ok();
-        anyhow::ensure!(args.force || !is_there, "{}: exists already; --force replaces it", path.display());
+        crate::save::check(path, args.force, &[Path::new(args.target.trim_start_matches("sim:"))])?;
     }
     let is_quiet = output.is_json() && !std::io::IsTerminal::is_terminal(&std::io::stdin());
     let mut document = on_target(args, is_quiet)?;
     document.next.extend(report::next(&document, args));
-    if let Some(path) = &args.output {
+    let to_stdout = args.output.as_deref() == Some(Path::new("-"));
+    let saved = args.output.as_ref().filter(|_| !to_stdout).map_or(Ok(()), |path| {
         let is_json = path.extension().is_some_and(|ending| ending == "json");
         let text = if is_json { crate::output::json(SCHEMA, &document)? + "\n" } else { report::text(&document) };
-        crate::save::write_whole(path, text.as_bytes(), args.force)?;
-    }
+        crate::save::write_whole(path, text.as_bytes(), args.force)
+    });
+    // What was erased is said, also where it cannot be saved.
     output.print(SCHEMA, &document, report::present)?;
+    saved?;
     Ok(exit(&document))
 }
 

@@ -82,9 +82,17 @@ pub(super) fn present(document: &EraseDocument) -> Document {
         _ => done(document, &mut report),
     }
     if !document.contents.is_empty() {
-        let title = if document.action == "list" { "What would be lost" } else { "What was on it" };
+        let erased: u64 = document.ranges.iter().map(|[from, to]| to - from).sum();
+        let is_part = document.size_bytes.is_some_and(|size| erased < size);
+        let title = match (document.action, is_part) {
+            (_, true) => "What the whole of it holds, or held",
+            ("list", _) => "What would be lost",
+            _ => "What was on it",
+        };
         let section = report.section("contents", title);
-        section.paragraph(document.contents.join("\n"));
+        for line in &document.contents {
+            section.note(Tone::Muted, line.as_str());
+        }
     }
     if !document.untouched.is_empty() {
         let section = report.section("untouched", "Not part of it");

@@ -169,6 +169,9 @@ fn status(name: &str) -> anyhow::Result<LockDocument> {
     let (card, status) = match Target::of(name)? {
         Target::Device(device) => {
             let node = check_name(device)?;
+            if !node.exists() {
+                return Err(unable(name, "no such device"));
+            }
             let card = source::open_one(&node.to_string_lossy(), None)?;
             // An SD card has another address, at which this asks.
             registers(name, &card)?;

@@ -9,6 +9,8 @@ use emmc_port::PortError;
 use emmc_port::rpmb::{RpmbCommand, RpmbPort, RpmbShape, has_secure_write_protection};
 use emmc_port::{CardData, SourceError};
 use emmc_regs::CardKind;
+#[cfg(feature = "sim")]
+use emmc_regs::r1::R1;
 use emmc_regs::rpmb::{BLOCKS_MAX, Frame};
 
 #[cfg(feature = "sim")]
@@ -111,6 +113,14 @@ impl Target {
     fn of_folder(name: &str, folder: &str) -> anyhow::Result<Self> {
         let mut port = FolderPort::open(name, folder)?;
         let card = port.identify(name)?;
+        let is_locked = port.with(13, emmc_sim::lock::status).is_ok_and(|status| status.contains(R1::IS_LOCKED));
+        if is_locked {
+            port.0.finish()?;
+            return Err(unable(
+                name,
+                "the card is locked by a password, and takes no requests to its RPMB; nothing was sent",
+            ));
+        }
         let shape = match shape(name, &card) {
             Ok(shape) => shape,
             Err(error) => {
