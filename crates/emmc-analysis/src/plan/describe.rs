@@ -73,13 +73,16 @@ fn describe_register(plan: &mut Plan, step: &RegisterStep) {
         plan.lost.push(what.into());
     }
     let volatile = match step.lasts.as_str() {
-        _ if step.one_time => None,
         "until-reset" => Some("a power cycle, a hardware reset and CMD0 (a reset of the kernel) clear it"),
         "until-power-cycle" => Some("a power cycle and a hardware reset clear it"),
         _ => None,
     };
     if let Some(end) = volatile {
-        plan.warnings.push(objection("volatile", format!("{} does not last: {end}", step.name), Vec::new()));
+        let what = match step.one_time {
+            true => format!("{}: bits that only choose do not last: {end}; what they chose for ever stays", step.name),
+            false => format!("{} does not last: {end}", step.name),
+        };
+        plan.warnings.push(objection("volatile", what, Vec::new()));
     }
     if let Some(shown) = &step.shown_by {
         plan.verify.push(shown.clone());
