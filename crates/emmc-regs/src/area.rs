@@ -55,14 +55,15 @@ impl Area {
     pub const fn access(self) -> u8 {
         match self {
             Self::User => 0,
-            Self::Boot(0) => 1,
-            Self::Boot(_) => 2,
+            Self::Boot(number) => 1 + number,
             Self::Rpmb => 3,
-            Self::Gp(0) => 4,
-            Self::Gp(1) => 5,
-            Self::Gp(2) => 6,
-            Self::Gp(_) => 7,
+            Self::Gp(number) => 4 + number,
         }
+    }
+
+    /// The area that PARTITION_CONFIG selects.
+    pub const fn selected(partition_config: u8) -> Self {
+        Self::ALL[(partition_config & 7) as usize]
     }
 
     /// What people call it: `boot area 1`.
@@ -111,6 +112,7 @@ mod tests {
             assert_eq!(Area::ALL.iter().filter(|other| other.title() == area.title()).count(), 1);
         }
         assert_eq!(Area::ALL.map(Area::access), [0, 1, 2, 3, 4, 5, 6, 7]);
+        assert!(Area::ALL.into_iter().all(|area| Area::selected(0x48 | area.access()) == area));
         assert_eq!((Area::Gp(3).name(), Area::Gp(3).kernel_suffix()), ("gp4", "gp3"));
         for text in ["", "boot2", "gp0", "gp5", "User"] {
             assert!(text.parse::<Area>().is_err(), "{text}");

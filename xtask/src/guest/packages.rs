@@ -92,7 +92,7 @@ impl Apt {
         let mut command = self.command("apt-get");
         command.args(["-qq", "--yes", "--download-only", "--only-source", "source"]).current_dir(&self.dir);
         let names = choice.names.iter().map(|name| format!("{name}/{}", choice.release));
-        // apt calls it an error if it cannot check the package's own signature as well; the lists' one was checked.
+        // A mirror may lack another file of the package. What counts is this one, whose hash is in the signed lists.
         let fetched = run(command.args(names)).context("downloading a source package");
         if !path.exists() {
             fetched?;

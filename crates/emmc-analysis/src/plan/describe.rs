@@ -79,7 +79,7 @@ fn describe_register(plan: &mut Plan, step: &RegisterStep) {
     };
     if let Some(end) = volatile {
         let what = match step.one_time {
-            true => format!("{}: bits that only choose do not last: {end}; what they chose for ever stays", step.name),
+            true => format!("some bits of {} do not last: {end}; what is permanent stays", step.name),
             false => format!("{} does not last: {end}", step.name),
         };
         plan.warnings.push(objection("volatile", what, Vec::new()));

@@ -213,7 +213,7 @@ impl Card {
     fn area(&self) -> Area {
         match self.kind {
             CardKind::Sd => Area::User,
-            CardKind::Emmc => accessed(self.ext_csd_byte(reg::PARTITION_CONFIG)),
+            CardKind::Emmc => Area::selected(self.ext_csd_byte(reg::PARTITION_CONFIG)),
         }
     }
 
@@ -266,15 +266,5 @@ impl Card {
     /// The time of a block of `bytes` bytes on the bus.
     fn bus_time(&self, bytes: usize) -> Nanos {
         self.device.bus().read(bytes.div_ceil(512) as u32)
-    }
-}
-
-/// The area that PARTITION_ACCESS names.
-fn accessed(partition_config: u8) -> Area {
-    match partition_config & 7 {
-        0 => Area::User,
-        boot @ 1..=2 => Area::Boot(boot - 1),
-        3 => Area::Rpmb,
-        gp => Area::Gp(gp - 4),
     }
 }

@@ -10,7 +10,7 @@ use emmc_units::{Instant, Nanos};
 use super::interrupt::Busy;
 use super::partition::{self, Refused};
 use super::{
-    Card, accessed, background, boot, cache_control, context, ffu, interrupt, power_notify, production, queue,
+    Area, Card, background, boot, cache_control, context, ffu, interrupt, power_notify, production, queue,
     write_protect,
 };
 use crate::device::StorageError;
@@ -157,7 +157,7 @@ static ROWS: [SwitchRow; 26] = [
         .check(|card, write| {
             boot::check_partition_config(card.kept(), write.new)?;
             queue::check_mode(card.kept(), card.is_queueing(), Some(write.new))?;
-            Refused::unless(card.device.sectors(accessed(write.new)) > 0)
+            Refused::unless(card.device.sectors(Area::selected(write.new)) > 0)
         })
         .effect(|_, write, now| Ok(now + if (write.old ^ write.new) & 7 != 0 { AREA_SWITCH } else { PLAIN })),
     row(&[reg::BUS_WIDTH])

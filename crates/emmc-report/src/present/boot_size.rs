@@ -13,8 +13,8 @@ pub fn boot_size(plan: &BootSizePlan) -> Document {
     document.subtitle = Some(plan.source.clone());
     let section = document.section("verdict", "Verdict");
     let mut findings: Vec<Finding> = plan.refusals.iter().map(refused).collect();
-    if let (true, Some(maker)) = (plan.ok, plan.maker) {
-        let text = format!("{maker}'s command can be sent by U-Boot; emmclab sends no commands of makers");
+    if let (true, Some(vendor)) = (plan.ok, plan.vendor) {
+        let text = format!("U-Boot can send {vendor}'s command; emmclab sends no vendor commands");
         findings.push(Finding::new(Severity::Good, "ok", text));
     }
     section.push(findings);
@@ -34,7 +34,7 @@ pub fn boot_size(plan: &BootSizePlan) -> Document {
     }
     section.push(table);
     for lost in &plan.lost {
-        section.note(Tone::Bad, format!("To be taken as lost: {lost}"));
+        section.note(Tone::Bad, format!("Assume that this is lost: {lost}"));
     }
     for unknown in &plan.unknown {
         section.note(Tone::Warn, format!("Not known: {unknown}"));

@@ -16,7 +16,7 @@ pub(crate) enum PlanCommand {
     Wrrel(PlanArgs<WrrelArgs>),
     /// Plan what the card boots from, and its bus during boot. Sends nothing to the card
     Boot(PlanArgs<BootArgs>),
-    /// Plan other sizes of the boot areas, by the command of the card's maker. Sends nothing to the card
+    /// Plan other sizes of the boot areas, by the command of the card's vendor. Sends nothing to the card
     BootSize(PlanArgs<BootSizeArgs>),
     /// Plan background operations. Sends nothing to the card
     Bkops(PlanArgs<BkopsArgs>),

@@ -3,7 +3,7 @@ use emmc_regs::ext_csd::{EXT_CSD_BYTES, ExtCsd};
 
 use super::*;
 
-/// A card of a maker with boot areas and an RPMB of these sizes in 128 KiB.
+/// A card of a vendor with boot areas and an RPMB of these sizes in 128 KiB.
 fn card(mid: u8, boot: u8, rpmb: u8) -> CardData {
     let mut ext_csd = [0; EXT_CSD_BYTES];
     (ext_csd[192], ext_csd[226], ext_csd[168]) = (8, boot, rpmb);
@@ -28,7 +28,7 @@ fn refused(plan: &BootSizePlan) -> Vec<&str> {
 
 /// U-Boot's own arguments: sizes in 128 KiB.
 #[test]
-fn each_maker_has_its_sequence() {
+fn each_vendor_has_its_sequence() {
     let sent = |plan: &BootSizePlan| {
         assert!(plan.ok, "{:?}", plan.refusals);
         plan.sequence.iter().map(|command| (command.opcode, command.argument)).collect::<Vec<_>>()

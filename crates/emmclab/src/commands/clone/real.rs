@@ -8,6 +8,7 @@ use anyhow::Context;
 use emmc_linux::block_io::{BlockIo, Opening, open};
 use emmc_linux::usage::{Holder, occupied};
 use emmc_port::{BlockOp, BlockRequest, BlockTarget, CardData, TargetError, TargetKind};
+use emmc_regs as regs;
 
 use super::place::{Area, Place, REQUEST_BYTES};
 use super::unable;
@@ -31,19 +32,15 @@ pub(in crate::commands) struct RealPlace {
 /// The name of an area as the kernel spells it: `boot0` of `mmcblk0boot0`, `gp1` of `mmcblk0gp0`.
 fn area_of(disk: &str, whole: &str) -> Option<String> {
     let suffix = disk.strip_prefix(whole)?;
-    match suffix {
-        "boot0" | "boot1" => Some(suffix.into()),
-        // The kernel counts from 0, the standard from 1.
-        _ => suffix.strip_prefix("gp")?.parse::<u8>().ok().map(|number| format!("gp{}", number + 1)),
-    }
+    let is_it = |area: &regs::Area| area.kernel_suffix() == suffix;
+    let found = regs::Area::ALL.into_iter().find(is_it)?;
+    (!matches!(found, regs::Area::User | regs::Area::Rpmb)).then(|| found.name().to_owned())
 }
 
 /// The device of an area of a card, e.g. `/dev/mmcblk0boot0`.
 pub(in crate::commands) fn area_node(node: &Path, area: &str) -> PathBuf {
-    let kernel = match area.strip_prefix("gp").and_then(|number| number.parse::<u8>().ok()) {
-        Some(number) => format!("gp{}", number.saturating_sub(1)),
-        None => area.to_owned(),
-    };
+    let known = area.parse::<regs::Area>().ok();
+    let kernel = known.map_or(area, |known| known.kernel_suffix());
     let name = node.file_name().unwrap_or_default().to_string_lossy();
     node.with_file_name(format!("{name}{kernel}"))
 }

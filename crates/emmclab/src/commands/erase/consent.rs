@@ -45,7 +45,7 @@ pub(super) fn ask(
         let _ = write!(told, "\n  what was deleted can no longer be recovered; what is mapped stays");
     }
     if !contents.is_empty() && job.bytes() < *size_bytes {
-        let _ = write!(told, "\n  what is on the whole of it:");
+        let _ = write!(told, "\n  the whole of it holds:");
     }
     for line in contents {
         let _ = write!(told, "\n    {}", visible(line));

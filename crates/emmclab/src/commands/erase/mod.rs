@@ -93,8 +93,8 @@ pub(crate) fn run(args: &EraseArgs, output: &mut Output) -> CommandResult {
     let is_quiet = output.is_json() && !std::io::IsTerminal::is_terminal(&std::io::stdin());
     let mut document = on_target(args, is_quiet)?;
     document.next.extend(report::next(&document, args));
-    let to_stdout = args.output.as_deref() == Some(Path::new("-"));
-    let saved = args.output.as_ref().filter(|_| !to_stdout).map_or(Ok(()), |path| {
+    let file = args.output.as_deref().filter(|path| *path != Path::new("-"));
+    let saved = file.map_or(Ok(()), |path| {
         let is_json = path.extension().is_some_and(|ending| ending == "json");
         let text = if is_json { crate::output::json(SCHEMA, &document)? + "\n" } else { report::text(&document) };
         crate::save::write_whole(path, text.as_bytes(), args.force)

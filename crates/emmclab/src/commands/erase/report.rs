@@ -85,7 +85,7 @@ pub(super) fn present(document: &EraseDocument) -> Document {
         let erased: u64 = document.ranges.iter().map(|[from, to]| to - from).sum();
         let is_part = document.size_bytes.is_some_and(|size| erased < size);
         let title = match (document.action, is_part) {
-            (_, true) => "What the whole of it holds, or held",
+            (_, true) => "What the whole of it held before",
             ("list", _) => "What would be lost",
             _ => "What was on it",
         };

@@ -93,8 +93,8 @@ impl<'a> Wanted<'a> {
     fn ask_serial(&self, args: &LockSetArgs, card: &CardIdentity, is_device: bool) -> Result<Consent, Refused> {
         let mut lost = vec![
             "with the password, all content: only a forced erase, which loses it, unlocks the card then".to_owned(),
-            "the card itself, if it refuses that erase too: one with permanently protected groups, or with secure write \
-             protection on"
+            "the card itself: with permanently protected groups, or with secure write protection on, it refuses that \
+             erase too"
                 .to_owned(),
         ];
         if is_device {

@@ -114,7 +114,9 @@ fn set(
         }
         (Err(error), Err(_)) | (Ok(()), Err(error)) => {
             document.failed(&error);
-            document.next.push("power the card off and on, then read the state: emmclab rpmb protect TARGET".into());
+            let word = crate::shell::word(document.target.as_ref()).unwrap_or_else(|| "TARGET".into());
+            document.next.push("power the card off and on".into());
+            document.next.push(format!("read the state: emmclab rpmb protect {word}"));
             Ok(None)
         }
     }
