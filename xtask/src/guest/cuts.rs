@@ -106,9 +106,14 @@ fn profile(folder: &Path, is_reliable: bool) -> anyhow::Result<PathBuf> {
     }
     let text = fs::read_to_string(&path).with_context(|| path.display().to_string())?;
     let other = folder.join("unreliable.toml");
-    // Bit 0 is the user area's.
-    fs::write(&other, format!("{text}\n[registers]\nWR_REL_SET = 0x1e\n"))?;
+    fs::write(&other, unreliable(&text))?;
     Ok(other)
+}
+
+/// The small card's profile without reliable writes to the user area: WR_REL_SET bit 0 is clear. `text` ends with its
+/// registers.
+fn unreliable(text: &str) -> String {
+    format!("{text}WR_REL_SET = 0x1e\n")
 }
 
 /// One boot of the machine: until it is killed, or all cuts are done.
@@ -276,5 +281,21 @@ impl Host for Cutter {
             }
             _ => bail!("the guest asks {words:?}"),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use emmc_card::profile::Profile;
+
+    use super::*;
+
+    #[test]
+    fn the_unreliable_card_differs_from_the_small_one_by_that_register_alone() {
+        let text = include_str!("../../guest/small.toml");
+        let mut small = Profile::from_toml(text).unwrap();
+        let other = Profile::from_toml(&unreliable(text)).unwrap();
+        assert_eq!(small.registers.insert("WR_REL_SET".into(), 0x1e), None);
+        assert_eq!(small, other);
     }
 }
