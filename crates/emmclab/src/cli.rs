@@ -81,7 +81,7 @@ pub(crate) use lab::{
     DmaArg, FilesystemArg, LabCalibrateArgs, LabCommand, LabMachineArgs, LabOrder, LabRunArgs, LabSweepArgs,
 };
 #[cfg(feature = "bench")]
-pub(crate) use lock::{LockCommand, LockForceEraseArgs, LockSetArgs};
+pub(crate) use lock::{LockChange, LockCommand, LockForceEraseArgs, LockSetArgs};
 pub(crate) use monitor::MonitorArgs;
 pub(crate) use plan::{AwarenessArg, HwpartArgs, PinArg, PlanCommand, RemovalArg, StateArg, WpArgs, WpBootArg};
 #[cfg(feature = "bench")]

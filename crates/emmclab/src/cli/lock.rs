@@ -9,6 +9,13 @@ use clap::{Args, Subcommand, ValueHint};
 pub(crate) enum LockCommand {
     /// Report whether the card is locked, and whether it takes passwords; sends nothing but reads
     Status(LockStatusArgs),
+    #[command(flatten)]
+    Change(LockChange),
+}
+
+/// What changes a card.
+#[derive(Debug, Subcommand)]
+pub(crate) enum LockChange {
     /// Set a password, or replace it: from the next power-up on the card is locked until it gets it
     Set(LockSetArgs),
     /// Remove the password, which also unlocks

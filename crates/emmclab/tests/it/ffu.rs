@@ -8,7 +8,7 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use crate::keys;
 use crate::support::hold::{Hold, with_default_signals};
-use crate::support::{Run, command, emmclab, run, save, scratch};
+use crate::support::{Run, command, emmclab, run, save, scratch, virtual_cards};
 
 const SERIAL: &str = "0x12345678";
 const OLD: &str = "EMMCLAB1";
@@ -25,11 +25,7 @@ impl Card {
     /// `registers`: lines that the profile gets.
     fn new(test: &str, registers: &str) -> Self {
         let folder = scratch(test);
-        let card = folder.join("card").display().to_string();
-        let small = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../xtask/guest/small.toml");
-        let text = std::fs::read_to_string(small).unwrap() + registers + "\n";
-        let profile = save(&folder, "profile.toml", text);
-        emmclab(["sim", "create", &card, "--profile", &profile]).exits(0);
+        let card = virtual_cards::in_folder(&folder, registers);
         let image = save(&folder, "image", firmware_image(*b"EMMCLAB2", &[7; 5000]));
         Self { folder, card, image }
     }

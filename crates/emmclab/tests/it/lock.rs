@@ -1,14 +1,14 @@
 //! `lock` on virtual cards: status, passwords, refusals, interruptions, documents.
 
 use std::os::unix::fs::PermissionsExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Child, Stdio};
 
 use rustix::process::{Pid, Signal, kill_process};
 
 use crate::keys;
 use crate::support::hold::{Hold, with_default_signals};
-use crate::support::{Run, command, emmclab, emmclab_with_input, run, save, scratch};
+use crate::support::{Run, command, emmclab, emmclab_with_input, run, save, scratch, virtual_cards};
 
 const SERIAL: &str = "0x12345678";
 
@@ -22,11 +22,7 @@ impl Card {
     /// `registers`: lines that the profile gets.
     fn new(test: &str, registers: &str) -> Self {
         let folder = scratch(test);
-        let card = folder.join("card").display().to_string();
-        let small = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../xtask/guest/small.toml");
-        let text = std::fs::read_to_string(small).unwrap() + registers + "\n";
-        let profile = save(&folder, "profile.toml", text);
-        emmclab(["sim", "create", &card, "--profile", &profile]).exits(0);
+        let card = virtual_cards::in_folder(&folder, registers);
         let this = Self { folder, card };
         this.save("one", "first secret\n");
         this.save("two", "second secret");

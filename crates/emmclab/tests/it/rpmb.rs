@@ -8,7 +8,7 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use crate::keys;
 use crate::support::hold::{Hold, with_default_signals};
-use crate::support::{Run, command, emmclab, run, save, scratch};
+use crate::support::{Run, command, emmclab, run, save, scratch, virtual_cards};
 
 const SERIAL: &str = "0x12345678";
 const KEY: &[u8; 32] = b"AAAABBBBCCCCDDDDEEEEFFFFGGGGHHHH";
@@ -31,13 +31,8 @@ fn private(folder: &Path, name: &str, content: impl AsRef<[u8]>) -> String {
 impl Card {
     fn new(test: &str, is_large: bool) -> Self {
         let folder = scratch(test);
-        let card = folder.join("card").display().to_string();
-        let small = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../xtask/guest/small.toml");
-        let text = std::fs::read_to_string(small).unwrap();
         // EN_RPMB_REL_WR.
-        let text = if is_large { text + "WR_REL_PARAM = 0x15\n" } else { text };
-        let profile = save(&folder, "profile.toml", text);
-        emmclab(["sim", "create", &card, "--profile", &profile]).exits(0);
+        let card = virtual_cards::in_folder(&folder, if is_large { "WR_REL_PARAM = 0x15" } else { "" });
         let [key, other] = [("key", KEY), ("other", b"XAAABBBBCCCCDDDDEEEEFFFFGGGGHHHH")]
             .map(|(name, content)| private(&folder, name, content));
         Self { folder, card, key, other }

@@ -107,8 +107,8 @@ pub(crate) fn run(command: &LockCommand, output: &mut Output) -> CommandResult {
     let is_quiet = output.is_json() && !std::io::IsTerminal::is_terminal(&std::io::stdin());
     let document = match command {
         LockCommand::Status(args) => status(&args.target.target)?,
-        command => {
-            let wanted = Wanted::read(command, is_quiet)?;
+        LockCommand::Change(change) => {
+            let wanted = Wanted::read(change, is_quiet)?;
             match Target::of(wanted.target)? {
                 Target::Device(name) => on_device(name, &wanted)?,
                 Target::Folder(folder) => on_folder(folder, &wanted)?,

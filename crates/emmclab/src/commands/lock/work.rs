@@ -10,7 +10,7 @@ use emmc_port::{CardData, Consent};
 use emmc_report::visible;
 
 use super::{LockDocument, refused, registers, report, unable};
-use crate::cli::{BenchArgs, LockCommand, LockForceEraseArgs, LockSetArgs};
+use crate::cli::{BenchArgs, LockChange, LockForceEraseArgs, LockSetArgs};
 use crate::commands::apply::consent::{SerialQuestion, say};
 use crate::commands::bench::consent::Question;
 use crate::commands::secret_file;
@@ -18,7 +18,7 @@ use crate::save::Refused;
 
 /// What the user wants.
 pub(super) struct Wanted<'a> {
-    command: &'a LockCommand,
+    command: &'a LockChange,
     /// The target, as named.
     pub(super) target: &'a str,
     order: Order,
@@ -30,7 +30,7 @@ impl<'a> Wanted<'a> {
     /// Reads the passwords.
     ///
     /// Errors: no file, or no password in it.
-    pub(super) fn read(command: &'a LockCommand, is_quiet: bool) -> anyhow::Result<Self> {
+    pub(super) fn read(command: &'a LockChange, is_quiet: bool) -> anyhow::Result<Self> {
         let mut warnings = Vec::new();
         let mut password = |path: &Path| {
             let content = secret_file::read(path, "password", Password::READ_BYTES_MAX, &mut warnings)?;
@@ -38,17 +38,16 @@ impl<'a> Wanted<'a> {
             Password::from_file(&content).map_err(failed)
         };
         let (target, order) = match command {
-            LockCommand::Status(args) => anyhow::bail!("{}: a status changes nothing", args.target.target),
-            LockCommand::Set(args) => {
+            LockChange::Set(args) => {
                 let is_twice = args.old.as_deref() == Some(Path::new("-")) && args.password == Path::new("-");
                 anyhow::ensure!(!is_twice, "only one of --old and --password can be standard input");
                 let old = args.old.as_deref().map(&mut password).transpose()?;
                 (&args.target, Order::Set { old, new: password(&args.password)?, lock: args.lock })
             }
-            LockCommand::Clear(args) => (&args.target, Order::Clear(password(&args.password)?)),
-            LockCommand::On(args) => (&args.target, Order::Lock(password(&args.password)?)),
-            LockCommand::Off(args) => (&args.target, Order::Unlock(password(&args.password)?)),
-            LockCommand::ForceErase(args) => (&args.target, Order::ForceErase),
+            LockChange::Clear(args) => (&args.target, Order::Clear(password(&args.password)?)),
+            LockChange::On(args) => (&args.target, Order::Lock(password(&args.password)?)),
+            LockChange::Off(args) => (&args.target, Order::Unlock(password(&args.password)?)),
+            LockChange::ForceErase(args) => (&args.target, Order::ForceErase),
         };
         Ok(Self { command, target: &target.target, order, warnings, is_quiet })
     }
@@ -56,12 +55,11 @@ impl<'a> Wanted<'a> {
     /// Its name in documents.
     pub(super) fn action(&self) -> &'static str {
         match self.command {
-            LockCommand::Status(_) => "status",
-            LockCommand::Set(_) => "set",
-            LockCommand::Clear(_) => "clear",
-            LockCommand::On(_) => "on",
-            LockCommand::Off(_) => "off",
-            LockCommand::ForceErase(_) => "force-erase",
+            LockChange::Set(_) => "set",
+            LockChange::Clear(_) => "clear",
+            LockChange::On(_) => "on",
+            LockChange::Off(_) => "off",
+            LockChange::ForceErase(_) => "force-erase",
         }
     }
 
@@ -84,8 +82,8 @@ impl<'a> Wanted<'a> {
     /// Errors: [`Refused`]: the user did not agree.
     pub(super) fn ask(&self, card: &CardIdentity, device_name: &str, is_device: bool) -> Result<Consent, Refused> {
         match self.command {
-            LockCommand::Set(args) => self.ask_serial(args, card, is_device),
-            LockCommand::ForceErase(args) => self.ask_name(args, card, device_name, is_device),
+            LockChange::Set(args) => self.ask_serial(args, card, is_device),
+            LockChange::ForceErase(args) => self.ask_name(args, card, device_name, is_device),
             _ => Ok(Consent::REVERSIBLE),
         }
     }
