@@ -5,10 +5,12 @@ use emmc_regs::CardKind;
 use nalgebra::DMatrix;
 
 use crate::cell::{Cell, Column, records, time};
+use crate::ensemble::{ERROR, Searched};
+use crate::forms::search_pages;
 use crate::known::Known;
-use crate::least_squares::{Minimum, Observed, Prior, SCALE, Unknown, minimise};
+use crate::least_squares::{Minimum, Observed, Prior, Reach, SCALE, Unknown, minimise};
 use crate::measured::Measured;
-use crate::part::{Firmware, LOGS_MIB, PAGES_KIB, Parameter, Part, firmwares};
+use crate::part::{Firmware, Parameter, Part, firmwares};
 use crate::prior::priors;
 use crate::segment;
 use crate::simulate::{Plan, SimulateError};
@@ -16,14 +18,6 @@ use crate::simulate::{Plan, SimulateError};
 /// Simulates plans on profiles, side by side if it can.
 pub type Simulator<'a> = dyn Fn(&[Profile], &Plan) -> Vec<Result<Vec<Cell>, SimulateError>> + 'a;
 
-/// Files of the first part of a search are at most this large, so that a simulation is short. Unit: bytes.
-const SMALL_FILE_BYTES: u64 = 32 << 20;
-/// Simulations from each start: the slopes twice, and some steps.
-const FIRST: usize = 60;
-/// Simulations from the best start, with each size of the log, then of pages.
-const OTHERS: usize = 45;
-/// The same for a start with slopes of its own.
-const OTHERS_AGAIN: usize = 65;
 /// Simulations from the best of them: slopes, steps and scans of its surroundings.
 const LAST: usize = 320;
 /// Simulations from each start of a card that maps allocation units.
@@ -37,11 +31,13 @@ pub(crate) struct Fitted {
     pub(crate) part: Part,
     pub(crate) minimum: Minimum,
     pub(crate) priors: Vec<Prior>,
+    /// Of the logarithms, as an ensemble has it.
+    pub(crate) scatter: Option<DMatrix<f64>>,
 }
 
 /// Cells to which a part is fitted.
 pub(crate) struct Training<'a> {
-    measured: Measured,
+    pub(crate) measured: Measured,
     /// Logarithms of their times.
     pub(crate) observed: Vec<f64>,
     /// Whether they are reads.
@@ -85,27 +81,50 @@ impl<'a> Training<'a> {
 
     /// The best part near a start, with about `evaluations` simulations on files of at most `file_bytes`; `slopes` of a
     /// part like it.
-    fn improve(&self, start: &Part, file_bytes: u64, (evaluations, slopes): (usize, Option<&DMatrix<f64>>)) -> Fitted {
-        let cells = &self.measured.cells;
+    pub(crate) fn improve(
+        &self,
+        start: &Part,
+        file_bytes: u64,
+        (evaluations, slopes): (usize, Option<&DMatrix<f64>>),
+    ) -> Fitted {
+        let Searched { unknowns, priors, .. } = self.searched(start);
+        let mut model = |points: &[Vec<f64>]| self.model(start, file_bytes, points);
+        let minimum = minimise((&unknowns, &priors), self.observed(), (evaluations, slopes), &mut model);
+        Fitted { part: start.at(&minimum.at), minimum, priors, scatter: None }
+    }
+
+    /// The unknowns of parts like `start`, and what is known of them.
+    pub(crate) fn searched(&self, start: &Part) -> Searched {
         let unknown = |(parameter, value): (&Parameter, &f64)| {
-            let step = if start.uses(parameter, cells) { parameter.step } else { 0.0 };
+            let is_of = |is_read: &bool| match parameter.reach {
+                Reach::All => true,
+                Reach::Marked => *is_read,
+                Reach::Unmarked => !is_read,
+            };
+            let is_used = start.uses(parameter, &self.measured.cells) && self.is_read.iter().any(is_of);
+            let step = if is_used { parameter.step } else { 0.0 };
             Unknown { start: value.ln(), step, reach: parameter.reach }
         };
-        let unknowns: Vec<Unknown> = start.parameters().iter().zip(&start.values).map(unknown).collect();
-        let mut model = |points: &[Vec<f64>]| self.model(start, file_bytes, points);
-        let priors = priors(start, &self.given.others);
-        let observed = Observed { values: &self.observed, is_marked: &self.is_read };
-        let minimum = minimise((&unknowns, &priors), observed, (evaluations, slopes), &mut model);
-        Fitted { part: start.at(&minimum.at), minimum, priors }
+        let parameters = start.parameters();
+        Searched {
+            unknowns: parameters.iter().zip(&start.values).map(unknown).collect(),
+            priors: priors(start, &self.given.others),
+            bounds: parameters.iter().map(|parameter| [parameter.low.ln(), parameter.high.ln()]).collect(),
+        }
+    }
+
+    /// Only the reads; nothing if there are none.
+    pub(crate) fn reads(&self) -> Option<Self> {
+        let reads: Vec<Cell> = self.measured.cells.iter().copied().filter(|cell| cell.column.is_read()).collect();
+        (!reads.is_empty()).then(|| Self::new(self.measured.with(reads), self.given))
+    }
+
+    pub(crate) fn observed(&self) -> Observed<'_> {
+        Observed { values: &self.observed, is_marked: &self.is_read }
     }
 }
 
-/// The file of a search: random writes that copy megabytes take seconds to simulate on the whole one.
-pub(crate) fn searched_bytes(part: &Part, file_bytes: u64) -> u64 {
-    if part.merges_megabytes() { file_bytes.min(SMALL_FILE_BYTES) } else { file_bytes }
-}
-
-fn best(found: impl IntoIterator<Item = Fitted>) -> Option<Fitted> {
+pub(crate) fn best(found: impl IntoIterator<Item = Fitted>) -> Option<Fitted> {
     found.into_iter().min_by(|a, b| a.minimum.cost.total_cmp(&b.minimum.cost))
 }
 
@@ -113,37 +132,6 @@ fn best(found: impl IntoIterator<Item = Fitted>) -> Option<Fitted> {
 pub(crate) fn search(kind: CardKind, measured: &Measured, with: &Given<'_>) -> Option<Fitted> {
     let pages = (!records(&measured.cells).is_empty()).then(|| search_pages(kind, measured, with)).flatten();
     best(pages.into_iter().chain(search_units(kind, measured, with)))
-}
-
-/// The best card that maps pages and has a log.
-fn search_pages(kind: CardKind, measured: &Measured, with: &Given<'_>) -> Option<Fitted> {
-    let training = Training::new(measured.iozone(), with);
-    let (cells, file_bytes) = (&training.measured.cells, measured.file_bytes);
-    // An eMMC of the template has no buffer to commit from.
-    let commits: &[bool] = if kind == CardKind::Sd { &[false, true] } else { &[false] };
-    let firmwares = plausible(cells);
-    let starts = firmwares.iter().flat_map(|firmware| commits.iter().map(move |commits| (firmware, *commits)));
-    let first = starts.map(|(firmware, commits)| {
-        let start = Part::start(kind, *firmware, commits, (cells, with.known));
-        training.improve(&start, SMALL_FILE_BYTES, (FIRST, None))
-    });
-    let Fitted { part, minimum, .. } = best(first)?;
-    let slopes = Some(&minimum.jacobian);
-    let file_bytes = searched_bytes(&part, file_bytes);
-    let logs =
-        LOGS_MIB.into_iter().map(|mib| training.improve(&part.clone().with_log(mib), file_bytes, (OTHERS, slopes)));
-    let with_log = best(logs)?;
-    let part = &with_log.part;
-    let bound_by_flash = training.improve(&part.clone().bound_by_flash(), file_bytes, (OTHERS_AGAIN, None));
-    let others = PAGES_KIB[1..].iter().map(|kib| part.clone().with_pages(*kib));
-    let others = others.chain([part.clone().merging_each_write()]);
-    let slopes = Some(&with_log.minimum.jacobian);
-    let others = others.map(|part| training.improve(&part, file_bytes, (OTHERS, slopes)));
-    let others = others.chain([bound_by_flash, with_log.clone()]);
-    let Fitted { part, minimum, .. } = best(others)?;
-    // Cells of other suites decide only now: an aged card takes long to simulate.
-    let training = Training::new(measured.clone(), with);
-    Some(training.improve(&part, file_bytes, (LAST, Some(&minimum.jacobian))))
 }
 
 /// The best card that maps allocation units; nothing if the cells do not show how many are open.
@@ -176,6 +164,9 @@ pub(crate) fn plausible(cells: &[Cell]) -> Vec<Firmware> {
 impl Fitted {
     /// The covariance of the logarithms: the errors' own scale, the slopes at the minimum, and the prior.
     pub(crate) fn covariance(&self, scale: f64) -> Option<DMatrix<f64>> {
+        if let Some(scatter) = &self.scatter {
+            return Some(scatter * (scale / ERROR).max(1.0).powi(2));
+        }
         let slopes = &self.minimum.jacobian;
         let mut information = slopes.transpose() * slopes / (scale * scale);
         for prior in &self.priors {

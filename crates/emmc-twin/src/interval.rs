@@ -1,6 +1,7 @@
 //! How well the measurements bound each parameter: slopes, checked by simulations at the ends of the intervals.
 
-use crate::fit::{Fitted, Given, Training, searched_bytes};
+use crate::fit::{Fitted, Given, Training};
+use crate::forms::searched_bytes;
 use crate::least_squares::{SCALE, costs};
 use crate::measured::Measured;
 
@@ -25,6 +26,9 @@ pub(crate) fn intervals(fitted: &Fitted, measured: &Measured, given: &Given<'_>,
     let Some(covariance) = fitted.covariance(scale) else { return vec![[f64::INFINITY; 2]; part.values.len()] };
     let by_slopes = |index: usize| QUANTILE * covariance[(index, index)].sqrt();
     let mut reaches: Vec<Reaches> = (0..part.values.len()).map(|index| [by_slopes(index); 2]).collect();
+    if fitted.scatter.is_some() {
+        return reaches;
+    }
     let training = Training::new(measured.clone(), given);
     let file_bytes = searched_bytes(part, measured.file_bytes);
     let at: Vec<f64> = part.values.iter().map(|value| value.ln()).collect();
@@ -93,7 +97,7 @@ mod tests {
         jacobian.column_mut(index::WRITE).fill(1.0);
         let at = part.values.iter().map(|value| value.ln()).collect();
         let priors = priors(&part, &[]);
-        let fitted = Fitted { part, minimum: Minimum { at, jacobian, cost: 0.0 }, priors };
+        let fitted = Fitted { part, minimum: Minimum { at, jacobian, cost: 0.0 }, priors, scatter: None };
         let reach = |rises: bool| {
             let simulator = |profiles: &[Profile], plan: &Plan| -> Vec<Result<Vec<Cell>, SimulateError>> {
                 let times = |profile: &Profile| {

@@ -9,7 +9,9 @@
 
 mod baseline;
 mod cell;
+mod ensemble;
 mod fit;
+mod forms;
 mod interval;
 mod known;
 mod least_squares;

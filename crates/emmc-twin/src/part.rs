@@ -9,6 +9,8 @@ use crate::known::Known;
 pub(crate) use crate::parameters::{PARAMETERS, Parameter, index, parameter};
 use crate::segment::{self, Segment};
 
+mod variants;
+
 /// The kind of firmware: tried, or chosen by ratios of cells; not searched.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -40,10 +42,6 @@ pub(crate) struct Part {
 const HOST_US: f64 = 30.0;
 /// Program of one bit a cell: 200 to 300 us for a page of 16 KiB on two planes. Unit: microseconds a KiB.
 const LOG_PROGRAM: f64 = 8.0;
-/// The share of the bus where large reads wait for the flash.
-const FASTER_BUS: f64 = 0.75;
-/// Folding that hardly shows. Unit: %.
-const LITTLE_DEBT: f64 = 3.0;
 /// Over-provisioning of the templates. Unit: %.
 const OVER_PROVISIONING_PERCENT: f64 = 7.0;
 /// Planes of the templates.
@@ -53,8 +51,8 @@ pub(crate) const PAGES_KIB: [u32; 3] = [16, 8, 4];
 
 /// A block of the templates' log: one bit of two a cell, in 256 pages of two planes. Unit: MiB.
 const LOG_BLOCK_MIB: f64 = 4.0;
-/// Sizes of the log from which a search begins: folded in every pass of the published tables, in every row, and never.
-pub(crate) const LOGS_MIB: [f64; 3] = [40.0, 200.0, 1300.0];
+/// The log from which a search begins: folded in every row of the published tables.
+const LOG_MIB: f64 = 200.0;
 
 /// The firmwares that are tried.
 pub(crate) fn firmwares() -> Vec<Firmware> {
@@ -141,7 +139,7 @@ impl Part {
         values[index::HOST_READ] = HOST_US;
         values[index::HOST_WRITE] = 2.0 * HOST_US;
         values[index::HOST_KIB] = 0.2;
-        values[index::LOG_SIZE] = LOGS_MIB[1];
+        values[index::LOG_SIZE] = LOG_MIB;
         values[index::OVER_PROVISIONING] = OVER_PROVISIONING_PERCENT;
         for (value, parameter) in values.iter_mut().zip(&PARAMETERS) {
             *value = value.clamp(parameter.low, parameter.high);
@@ -198,36 +196,6 @@ impl Part {
             *value = logarithm.exp().clamp(parameter.low, parameter.high);
         }
         part
-    }
-
-    /// The same with another log.
-    pub(crate) fn with_log(mut self, mib: f64) -> Self {
-        self.values[index::LOG_SIZE] = mib;
-        self
-    }
-
-    /// The same with other pages.
-    pub(crate) fn with_pages(mut self, kib: u32) -> Self {
-        self.firmware.page_kib = kib;
-        self
-    }
-
-    /// The same with a unit that each write completes, and little debt: either explains slow writes beyond the small
-    /// ones.
-    pub(crate) fn merging_each_write(mut self) -> Self {
-        self.firmware.merges_each_write = true;
-        self.values[index::DEBT] = self.values[index::DEBT].min(LITTLE_DEBT);
-        self
-    }
-
-    /// The same speed of large reads, but the flash bounds it, not the bus: the slope of reads does not say which.
-    pub(crate) fn bound_by_flash(mut self) -> Self {
-        let bus = self.values[index::BUS];
-        let stripe_kib = f64::from(PLANES * self.firmware.page_kib);
-        self.values[index::SENSE] = self.values[index::SENSE].min(0.3 * bus * stripe_kib);
-        self.values[index::CHANNEL] = bus - self.values[index::SENSE] / stripe_kib;
-        self.values[index::BUS] = (FASTER_BUS * bus).max(PARAMETERS[index::BUS].low);
-        self
     }
 
     /// Whether a lone write copies a megabyte or more.

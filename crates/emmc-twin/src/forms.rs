@@ -1,0 +1,162 @@
+//! The search for a card that maps pages: form by form, each with an ensemble, then the best one to the end.
+
+use emmc_regs::CardKind;
+
+use crate::ensemble::Ensemble;
+use crate::fit::{Fitted, Given, Training, best, plausible};
+use crate::measured::Measured;
+use crate::part::{Firmware, PAGES_KIB, Part};
+
+/// Files of the first part of a search are at most this large, so that a simulation is short. Unit: bytes.
+const SMALL_FILE_BYTES: u64 = 32 << 20;
+/// Simulations from each start: the slopes twice, and some steps.
+const FIRST: usize = 60;
+/// Simulations from the mean of an ensemble.
+const OTHERS: usize = 45;
+/// Simulations at the end: steps, slopes and scans of the surroundings.
+const LAST: usize = 120;
+/// Members for a form. Fewer say little of the slopes of some ten unknowns.
+const SOME: usize = 64;
+/// The same for reads, which have fewer.
+const SOME_OF_READS: usize = 32;
+/// Members for the intervals: a correlation that is sampled from this number is wrong by a tenth.
+const MANY: usize = 120;
+/// Assimilations for a form.
+const ROUNDS: u32 = 6;
+/// Of them, those after which only the best forms go on.
+const FEW_ROUNDS: u32 = 3;
+/// How many these are.
+const BEST: usize = 3;
+/// Assimilations at the end.
+const LAST_ROUNDS: u32 = 3;
+/// Of them, those before cells of other suites count: an aged card takes long to simulate.
+const QUICK_ROUNDS: u32 = 1;
+
+/// Forms that match the cells nearly as well count beside the best one: the difference of their costs.
+const RIVAL: f64 = 2.0;
+/// Such forms at most, the best one included.
+const RIVALS: usize = 2;
+
+/// A form that is tried.
+struct Form {
+    start: Part,
+    file_bytes: u64,
+    ensemble: Ensemble,
+}
+
+/// The file of a search: random writes that copy megabytes take seconds to simulate on the whole one.
+pub(crate) fn searched_bytes(part: &Part, file_bytes: u64) -> u64 {
+    if part.merges_megabytes() { file_bytes.min(SMALL_FILE_BYTES) } else { file_bytes }
+}
+
+impl Form {
+    fn new(training: &Training<'_>, start: Part, members: usize) -> Self {
+        let file_bytes = training.measured.file_bytes.min(SMALL_FILE_BYTES);
+        let ensemble = Ensemble::drawn(&training.searched(&start), members, ROUNDS);
+        Self { start, file_bytes, ensemble }
+    }
+
+    /// Nothing if no member has values.
+    fn assimilate(&mut self, training: &Training<'_>, count: u32) -> Option<()> {
+        let Self { start, file_bytes, ensemble } = self;
+        let mut model = |points: &[Vec<f64>]| training.model(start, *file_bytes, points);
+        ensemble.assimilate(&training.searched(start), training.observed(), count, &mut model)
+    }
+
+    /// The best part near the mean.
+    fn improved(&self, training: &Training<'_>, evaluations: usize) -> Fitted {
+        let start = self.start.at(&self.ensemble.mean());
+        training.improve(&start, self.file_bytes, (evaluations, self.ensemble.slopes().as_ref()))
+    }
+}
+
+/// Starts of each kind of firmware that the cells leave open, without read-ahead at random reads.
+fn starts(kind: CardKind, training: &Training<'_>, with: &Given<'_>) -> Vec<Fitted> {
+    let cells = &training.measured.cells;
+    // An eMMC of the template has no buffer to commit from.
+    let commits: &[bool] = if kind == CardKind::Sd { &[false, true] } else { &[false] };
+    let firmwares = plausible(cells).into_iter().filter(|firmware| !firmware.read_ahead_always);
+    let of = |firmware: Firmware| {
+        let starts = commits.iter().map(|commits| Part::start(kind, firmware, *commits, (cells, with.known)));
+        best(starts.map(|start| training.improve(&start, SMALL_FILE_BYTES, (FIRST, None))))
+    };
+    firmwares.filter_map(of).collect()
+}
+
+/// The best way to read for each size of a page. Reads are quick to simulate, and depend on the page alone.
+fn ways_to_read(part: &Part, training: &Training<'_>) -> Vec<Part> {
+    let pages = PAGES_KIB.map(|kib| part.clone().with_pages(kib));
+    let Some(reads) = training.reads() else { return pages.into() };
+    let best_of_page = |page: Part| {
+        let ways = [page.clone(), page.reading_ahead_always()].into_iter();
+        best(ways.filter_map(|start| read_as(start, &reads))).map(|found| found.part)
+    };
+    pages.into_iter().filter_map(best_of_page).collect()
+}
+
+/// The best part near a start for reads alone.
+fn read_as(start: Part, reads: &Training<'_>) -> Option<Fitted> {
+    let mut form = Form::new(reads, start, SOME_OF_READS);
+    form.assimilate(reads, ROUNDS)?;
+    Some(form.improved(reads, OTHERS))
+}
+
+/// The best forms, each improved, the best one first.
+fn best_forms(starts: impl Iterator<Item = Part>, training: &Training<'_>) -> Vec<(Fitted, Form)> {
+    let mut forms: Vec<Form> = starts.map(|start| Form::new(training, start, SOME)).collect();
+    forms.retain_mut(|form| form.assimilate(training, FEW_ROUNDS).is_some());
+    let cost = |form: &Form| form.ensemble.cost(training.observed());
+    forms.sort_by(|a, b| cost(a).total_cmp(&cost(b)));
+    forms.truncate(BEST);
+    forms.retain_mut(|form| form.assimilate(training, ROUNDS - FEW_ROUNDS).is_some());
+    let mut improved: Vec<_> = forms.into_iter().map(|form| (form.improved(training, OTHERS), form)).collect();
+    improved.sort_by(|a, b| a.0.minimum.cost.total_cmp(&b.0.minimum.cost));
+    improved
+}
+
+/// The forms that match the cells nearly as well as the best one, itself first: `found`, and what differs from the
+/// first of them in its firmware or in what bounds its reads.
+fn rivals(
+    found: Vec<(Fitted, Form)>,
+    firmwares: &[Firmware],
+    training: &Training<'_>,
+) -> Option<(Vec<Part>, Ensemble)> {
+    let mut rivals: Vec<Fitted> = found.iter().map(|(fitted, _)| fitted.clone()).collect();
+    let (first, Form { file_bytes, ensemble, .. }) = found.into_iter().next()?;
+    let otherwise = training.reads().and_then(|reads| read_as(first.part.clone().bound_otherwise(), &reads));
+    let otherwise = otherwise.map(|found| first.part.reading_as(&found.part));
+    let others = first.part.other_firmwares(firmwares).into_iter().chain(otherwise);
+    let slopes = Some(&first.minimum.jacobian);
+    rivals.extend(others.map(|part| training.improve(&part, file_bytes, (OTHERS, slopes))));
+    rivals.sort_by(|a, b| a.minimum.cost.total_cmp(&b.minimum.cost));
+    let least = rivals[0].minimum.cost;
+    let alike = rivals.into_iter().take_while(|rival| rival.minimum.cost < least + RIVAL).take(RIVALS);
+    Some((alike.map(|rival| rival.part).collect(), ensemble))
+}
+
+/// The best card that maps pages and has a log.
+pub(crate) fn search_pages(kind: CardKind, measured: &Measured, with: &Given<'_>) -> Option<Fitted> {
+    let training = Training::new(measured.iozone(), with);
+    let starts = starts(kind, &training, with);
+    let reading = ways_to_read(&best(starts.clone())?.part, &training);
+    let firmwares: Vec<Firmware> = starts.iter().map(|start| start.part.firmware).collect();
+    let forms = starts.iter().flat_map(|start| reading.iter().map(|reading| start.part.reading_as(reading)));
+    let (parts, ensemble) = rivals(best_forms(forms, &training), &firmwares, &training)?;
+    // Cells of other suites decide only now.
+    let whole = Training::new(measured.clone(), with);
+    let count = parts.len();
+    let searched = parts.into_iter().filter_map(|part| {
+        let ensemble = ensemble.around(&whole.searched(&part), MANY / count, LAST_ROUNDS)?;
+        let mut last = Form { file_bytes: searched_bytes(&part, measured.file_bytes), start: part, ensemble };
+        last.assimilate(&training, QUICK_ROUNDS)?;
+        last.assimilate(&whole, LAST_ROUNDS - QUICK_ROUNDS)?;
+        Some((last.improved(&whole, LAST / count), last.ensemble))
+    });
+    let searched: Vec<(Fitted, Ensemble)> = searched.collect();
+    let found = best(searched.iter().map(|(fitted, _)| fitted.clone()))?;
+    let is_alike = |fitted: &Fitted| fitted.minimum.cost < found.minimum.cost + RIVAL;
+    let alike = searched.iter().filter(|(fitted, _)| is_alike(fitted)).map(|(_, ensemble)| ensemble);
+    let at: Vec<f64> = found.part.values.iter().map(|value| value.ln()).collect();
+    let scatter = Ensemble::scatter(&alike.collect::<Vec<_>>(), &at);
+    Some(Fitted { scatter: Some(scatter), ..found })
+}

@@ -1,0 +1,134 @@
+//! Parts that differ in their form from another one.
+
+use super::{Firmware, PARAMETERS, PLANES, Part, index};
+use crate::least_squares::Reach;
+
+/// What no longer bounds large reads takes this share of its time.
+const FASTER: f64 = 0.75;
+/// Folding that hardly shows. Unit: %.
+const LITTLE_DEBT: f64 = 3.0;
+
+impl Part {
+    /// The same where every read starts a read-ahead.
+    pub(crate) fn reading_ahead_always(mut self) -> Self {
+        self.firmware.read_ahead_always = true;
+        self
+    }
+
+    /// The same that reads as another one: its pages, its read-ahead, and all parameters that reads show.
+    pub(crate) fn reading_as(&self, other: &Self) -> Self {
+        let mut part = self.clone();
+        part.firmware.page_kib = other.firmware.page_kib;
+        part.firmware.read_ahead_always = other.firmware.read_ahead_always;
+        for ((value, other), parameter) in part.values.iter_mut().zip(&other.values).zip(&PARAMETERS) {
+            if parameter.reach != Reach::Unmarked {
+                *value = *other;
+            }
+        }
+        part
+    }
+
+    /// The same with other pages.
+    pub(crate) fn with_pages(mut self, kib: u32) -> Self {
+        self.firmware.page_kib = kib;
+        self
+    }
+
+    /// The same with a unit that each write completes, and little debt: either explains slow writes beyond the small
+    /// ones.
+    fn merging_each_write(mut self) -> Self {
+        self.firmware.merges_each_write = true;
+        self.values[index::DEBT] = self.values[index::DEBT].min(LITTLE_DEBT);
+        self
+    }
+
+    /// The same with one thing of its firmware changed each: the read-ahead, what a write completes, and what goes to
+    /// the log if that is among `firmwares`.
+    pub(crate) fn other_firmwares(&self, firmwares: &[Firmware]) -> Vec<Self> {
+        let own = self.firmware;
+        let mut forms = vec![Firmware { read_ahead_always: !own.read_ahead_always, ..own }];
+        let threshold = firmwares.iter().map(|one| one.threshold_kib).find(|kib| *kib != own.threshold_kib);
+        forms.extend(threshold.map(|threshold_kib| Firmware { threshold_kib, ..own }));
+        let mut parts: Vec<Self> = forms.into_iter().map(|firmware| Self { firmware, ..self.clone() }).collect();
+        if !own.merges_each_write {
+            parts.push(self.clone().merging_each_write());
+        }
+        parts
+    }
+
+    /// The same speed of large reads, but the flash bounds it if the bus does here, or the other way round: the slope
+    /// of reads does not say which.
+    pub(crate) fn bound_otherwise(mut self) -> Self {
+        let stripe_kib = f64::from(PLANES * self.firmware.page_kib);
+        let [bus, sense, channel] = [index::BUS, index::SENSE, index::CHANNEL].map(|index| self.values[index]);
+        let flash = sense / stripe_kib + channel;
+        if flash > bus {
+            self.values[index::BUS] = flash;
+            self.values[index::CHANNEL] = FASTER * channel;
+        } else {
+            self.values[index::CHANNEL] = (bus - sense / stripe_kib).max(channel);
+            self.values[index::BUS] = FASTER * bus;
+        }
+        for (value, parameter) in self.values.iter_mut().zip(&PARAMETERS) {
+            *value = value.clamp(parameter.low, parameter.high);
+        }
+        self
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use emmc_regs::CardKind;
+
+    use super::*;
+    use crate::cell::{Cell, Column};
+    use crate::known::Known;
+    use crate::part::firmwares;
+
+    fn part() -> Part {
+        let cells = Column::IOZONE.map(|column| Cell { column, kib: 4, us: 100.0 });
+        Part::start(CardKind::Sd, firmwares()[0], false, (&cells, &Known::default()))
+    }
+
+    /// What bounds large reads changes sides, twice back again; how fast they are does not.
+    #[test]
+    fn the_bus_or_the_flash_bounds_reads() {
+        let flash = |part: &Part| {
+            let stripe_kib = f64::from(PLANES * part.firmware.page_kib);
+            part.values[index::SENSE] / stripe_kib + part.values[index::CHANNEL]
+        };
+        let mut bus = part();
+        (bus.values[index::BUS], bus.values[index::SENSE], bus.values[index::CHANNEL]) = (10.0, 64.0, 3.0);
+        let by_flash = bus.clone().bound_otherwise();
+        assert!((flash(&by_flash) - 10.0).abs() < 1e-9 && by_flash.values[index::BUS] < 10.0, "{by_flash:?}");
+        let by_bus = by_flash.bound_otherwise();
+        assert!((by_bus.values[index::BUS] - 10.0).abs() < 1e-9 && flash(&by_bus) < 10.0, "{by_bus:?}");
+    }
+
+    #[test]
+    fn each_other_firmware_differs_in_one_thing_that_the_cells_leave_open() {
+        let own = part();
+        let found = own.other_firmwares(&firmwares());
+        let changes = |other: &Firmware| {
+            let own = own.firmware;
+            usize::from(own.threshold_kib != other.threshold_kib)
+                + usize::from(own.read_ahead_always != other.read_ahead_always)
+                + usize::from(own.merges_each_write != other.merges_each_write)
+        };
+        assert_eq!(found.iter().map(|part| changes(&part.firmware)).collect::<Vec<_>>(), [1, 1, 1]);
+        assert_eq!(own.other_firmwares(&[own.firmware]).len(), 2, "the cells say what goes to the log");
+    }
+
+    /// What reads show comes from the other part, everything else stays.
+    #[test]
+    fn a_part_reads_as_another_one() {
+        let own = part();
+        let mut other = own.clone().with_pages(4).reading_ahead_always();
+        other.values.iter_mut().for_each(|value| *value *= 1.5);
+        let found = own.reading_as(&other);
+        assert_eq!((found.firmware.page_kib, found.firmware.read_ahead_always), (4, true));
+        assert_eq!(found.values[index::SENSE], other.values[index::SENSE]);
+        assert_eq!(found.values[index::READ], other.values[index::READ]);
+        assert_eq!(found.values[index::WRITE], own.values[index::WRITE]);
+    }
+}
