@@ -1,4 +1,4 @@
-//! The search: firmware by firmware, then the continuous parameters, over the simulator.
+//! The search over the simulator: the best of the forms that the cells allow.
 
 use emmc_card::profile::Profile;
 use emmc_regs::CardKind;
@@ -18,10 +18,10 @@ use crate::simulate::{Plan, SimulateError};
 /// Simulates plans on profiles, side by side if it can.
 pub type Simulator<'a> = dyn Fn(&[Profile], &Plan) -> Vec<Result<Vec<Cell>, SimulateError>> + 'a;
 
-/// Simulations from the best of them: slopes, steps and scans of its surroundings.
-const LAST: usize = 320;
 /// Simulations from each start of a card that maps allocation units.
 const FIRST_OF_UNITS: usize = 14;
+/// Simulations from the best starts of such a card: slopes, steps and scans of the surroundings.
+const LAST: usize = 320;
 /// Starts of such a card that are searched to the end.
 const BEST_OF_UNITS: usize = 4;
 

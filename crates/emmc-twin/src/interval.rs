@@ -1,4 +1,5 @@
-//! How well the measurements bound each parameter: slopes, checked by simulations at the ends of the intervals.
+//! How well the measurements bound each parameter: the scatter of an ensemble, or slopes that are checked by
+//! simulations at the ends of the intervals.
 
 use crate::fit::{Fitted, Given, Training};
 use crate::forms::searched_bytes;
@@ -17,10 +18,11 @@ const WIDENED: usize = 3;
 /// How far a parameter may be from where a search ended, as a logarithm: down and up, 95 %.
 pub(crate) type Reaches = [f64; 2];
 
-/// The interval of each parameter: where the likelihood falls to that of 95 %, if the others follow.
+/// The interval of each parameter: the scatter of an ensemble, if there is one, otherwise where the likelihood falls
+/// to that of 95 %, if the others follow.
 ///
-/// It begins with what the slopes say. A simulation has flat places, which slopes do not show: a point at the end of
-/// such an interval is simulated, and where that costs too little, the end moves outwards.
+/// The latter begins with what the slopes say. A simulation has flat places, which slopes do not show: a point at the
+/// end of such an interval is simulated, and where that costs too little, the end moves outwards.
 pub(crate) fn intervals(fitted: &Fitted, measured: &Measured, given: &Given<'_>, scale: f64) -> Vec<Reaches> {
     let part = &fitted.part;
     let Some(covariance) = fitted.covariance(scale) else { return vec![[f64::INFINITY; 2]; part.values.len()] };

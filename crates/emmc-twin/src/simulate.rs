@@ -94,3 +94,35 @@ fn iozone(profile: &Profile, plan: &Plan) -> Result<Vec<Cell>, SimulateError> {
     };
     Ok(outcome.measurements.iter().filter_map(cell).collect())
 }
+
+#[cfg(test)]
+mod tests {
+    use emmc_regs::CardKind;
+
+    use super::*;
+    use crate::cell::time;
+    use crate::known::Known;
+    use crate::part::{Part, firmwares};
+
+    /// Reads alone need one quick pass of writes before them; they take as long as among all passes.
+    #[test]
+    fn reads_alone_take_as_long_as_among_writes() {
+        let cell = |column, kib| Cell { column, kib, us: 300.0 };
+        let all: Vec<Cell> =
+            [1, 4, 16, 128, 1024].into_iter().flat_map(|kib| Column::IOZONE.map(|column| cell(column, kib))).collect();
+        let reads: Vec<Cell> = all.iter().copied().filter(|cell| cell.column.is_read()).collect();
+        for firmware in firmwares() {
+            let profile = Part::start(CardKind::Emmc, firmware, false, (&all, &Known::default())).profile().unwrap();
+            let simulated = |cells: &[Cell]| {
+                let measured = Measured { cells: cells.to_vec(), file_bytes: 8 << 20, ..Measured::default() };
+                simulate(&profile, &Plan { measured, is_search: true }).unwrap()
+            };
+            let (whole, alone) = (simulated(&all), simulated(&reads));
+            assert!(alone.iter().all(|cell| cell.column.is_read()), "{alone:?}");
+            for cell in &reads {
+                let [whole, alone] = [&whole, &alone].map(|cells| time(cells, cell.column, cell.kib).unwrap());
+                assert!((alone / whole - 1.0).abs() < 0.02, "{firmware:?} {cell:?}: {alone} {whole}");
+            }
+        }
+    }
+}
