@@ -81,7 +81,8 @@ fn iozone(profile: &Profile, plan: &Plan) -> Result<Vec<Cell>, SimulateError> {
     let mut target = target(profile)?;
     let has_writes = plan.measured.cells.iter().any(|cell| cell.column.is_iozone() && !cell.column.is_read());
     if plan.is_search && !has_writes {
-        // Which record the file was written with hardly changes its reads, and a large one is quick.
+        // The file is written in large records, which is quick: good enough for where a search begins. Where every
+        // read starts a read-ahead, small random reads are up to a quarter faster than of a file in small records.
         let all = std::mem::replace(&mut options.rows, vec![records[records.len() - 1].to_string()]);
         Bench::run(suite, &mut target, &options, &mut Unwatched)?;
         options = Options { rows: all, read_only: true, ..options };
@@ -104,14 +105,15 @@ mod tests {
     use crate::known::Known;
     use crate::part::{Part, firmwares};
 
-    /// Reads alone need one quick pass of writes before them; they take as long as among all passes.
+    /// Reads alone need one quick pass of writes before them. They take as long as among all passes, but for cards that
+    /// read ahead at every read, which the record of the writes changes.
     #[test]
     fn reads_alone_take_as_long_as_among_writes() {
         let cell = |column, kib| Cell { column, kib, us: 300.0 };
         let all: Vec<Cell> =
             [1, 4, 16, 128, 1024].into_iter().flat_map(|kib| Column::IOZONE.map(|column| cell(column, kib))).collect();
         let reads: Vec<Cell> = all.iter().copied().filter(|cell| cell.column.is_read()).collect();
-        for firmware in firmwares() {
+        for firmware in firmwares().into_iter().filter(|firmware| !firmware.read_ahead_always) {
             let profile = Part::start(CardKind::Emmc, firmware, false, (&all, &Known::default())).profile().unwrap();
             let simulated = |cells: &[Cell]| {
                 let measured = Measured { cells: cells.to_vec(), file_bytes: 8 << 20, ..Measured::default() };
