@@ -20,7 +20,10 @@ const LONGEST: f64 = 1.5;
 const OUTLYING: f64 = 4.0;
 /// The largest standard deviation of a logarithm of the first members: a factor of 2.7.
 const WIDEST: f64 = 1.0;
-
+/// Assimilations of which an ensemble around a point has the last ones.
+const ROUNDS: u32 = 8;
+/// How much the observations have counted for the members of an ensemble around a point.
+const KEPT: f64 = 0.25;
 /// The variance of an unknown that does not move, rounding included.
 const STILL: f64 = 1e-12;
 
@@ -55,8 +58,8 @@ impl Ensemble {
         Self { members, rounds: (0, rounds), rng, simulated: None }
     }
 
-    /// Other members around where the unknowns begin, as if the observations had counted a quarter as much: the last
-    /// `again` assimilations of eight are left, in which they count for the rest.
+    /// Other members around where the unknowns begin, as if the observations had counted [`KEPT`] as much. The last
+    /// `again` of [`ROUNDS`] assimilations are left: in these they count for the rest.
     pub(crate) fn around(&self, searched: &Searched, count: usize, again: u32) -> Option<Self> {
         let free: Vec<usize> =
             (0..searched.unknowns.len()).filter(|index| searched.unknowns[*index].step > 0.0).collect();
@@ -71,7 +74,7 @@ impl Ensemble {
             own[(index, index)] = 1.0 / known[(index, index)];
         }
         let own = own.try_inverse()?;
-        let root = (own * 0.25 + known * 0.75).try_inverse()?.cholesky()?.unpack();
+        let root = (own * KEPT + known * (1.0 - KEPT)).try_inverse()?.cholesky()?.unpack();
         let mut rng = self.rng.clone();
         let members = (0..count).map(|_| {
             let step = &root * DVector::from_fn(free.len(), |_, _| normal(&mut rng));
@@ -81,7 +84,7 @@ impl Ensemble {
             }
             at
         });
-        Some(Self { members: members.collect(), rounds: (8 - again, 8), rng, simulated: None })
+        Some(Self { members: members.collect(), rounds: (ROUNDS - again, ROUNDS), rng, simulated: None })
     }
 
     /// The mean of each unknown.
@@ -111,7 +114,7 @@ impl Ensemble {
         let mut squares = &members * members.transpose();
         // Those that stay where they are.
         for index in 0..squares.nrows() {
-            squares[(index, index)] = squares[(index, index)] * (1.0 + 1e-6) + 1e-12;
+            squares[(index, index)] = squares[(index, index)] * (1.0 + 1e-6) + STILL;
         }
         Some(values * members.transpose() * squares.try_inverse()?)
     }
