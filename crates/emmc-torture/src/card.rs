@@ -161,6 +161,7 @@ fn scale(profile: &mut Profile) {
     controller.write_buffer_bytes = controller.write_buffer_bytes.min(16 << 10);
     controller.small_write_bytes = controller.small_write_bytes.min(2 << 10);
     controller.merge_bytes = controller.merge_bytes.min(12 << 10);
+    controller.small_log_bytes = controller.small_log_bytes.min(4 << 10);
     profile.registers.clear();
 }
 

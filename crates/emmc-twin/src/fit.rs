@@ -158,7 +158,11 @@ pub(crate) fn plausible(cells: &[Cell]) -> Vec<Firmware> {
     // A log of which each write costs more, or a merge of little: the search decides.
     let known = known && (collapses || random.is_none_or(|ratio| ratio < 2.0));
     let fits = |firmware: &Firmware| !known || (firmware.threshold_kib == 8) == collapses;
-    firmwares().into_iter().filter(fits).collect()
+    // Their time is in proportion to their size, although each is smaller than a mapping unit.
+    let grows = |column| ratio(time(cells, column, 2), time(cells, column, 1)).is_some_and(|ratio| ratio > 1.4);
+    let logs_sectors = |threshold_kib: u32| threshold_kib == 8 && (grows(Column::RandomWrite) || grows(Column::Write));
+    let with = |one: Firmware| Firmware { logs_sectors: logs_sectors(one.threshold_kib), ..one };
+    firmwares().into_iter().filter(fits).map(with).collect()
 }
 
 impl Fitted {

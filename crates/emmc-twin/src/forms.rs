@@ -14,7 +14,7 @@ const FIRST: usize = 60;
 /// Simulations from the mean of an ensemble.
 const OTHERS: usize = 45;
 /// Simulations at the end: steps, slopes and scans of the surroundings.
-const LAST: usize = 120;
+const LAST: usize = 240;
 /// Members for a form. Fewer say little of the slopes of some ten unknowns.
 const SOME: usize = 64;
 /// The same for reads, which have fewer.
@@ -42,11 +42,6 @@ struct Form {
     start: Part,
     file_bytes: u64,
     ensemble: Ensemble,
-}
-
-/// The file of a search: random writes that copy megabytes take seconds to simulate on the whole one.
-pub(crate) fn searched_bytes(part: &Part, file_bytes: u64) -> u64 {
-    if part.merges_megabytes() { file_bytes.min(SMALL_FILE_BYTES) } else { file_bytes }
 }
 
 impl Form {
@@ -147,7 +142,7 @@ pub(crate) fn search_pages(kind: CardKind, measured: &Measured, with: &Given<'_>
     let count = parts.len();
     let searched = parts.into_iter().filter_map(|part| {
         let ensemble = ensemble.around(&whole.searched(&part), MANY / count, LAST_ROUNDS)?;
-        let mut last = Form { file_bytes: searched_bytes(&part, measured.file_bytes), start: part, ensemble };
+        let mut last = Form { file_bytes: measured.file_bytes, start: part, ensemble };
         last.assimilate(&training, QUICK_ROUNDS)?;
         last.assimilate(&whole, LAST_ROUNDS - QUICK_ROUNDS)?;
         Some((last.improved(&whole, LAST / count), last.ensemble))

@@ -2,7 +2,6 @@
 //! simulations at the ends of the intervals.
 
 use crate::fit::{Fitted, Given, Training};
-use crate::forms::searched_bytes;
 use crate::least_squares::{SCALE, costs};
 use crate::measured::Measured;
 
@@ -32,7 +31,6 @@ pub(crate) fn intervals(fitted: &Fitted, measured: &Measured, given: &Given<'_>,
         return reaches;
     }
     let training = Training::new(measured.clone(), given);
-    let file_bytes = searched_bytes(part, measured.file_bytes);
     let at: Vec<f64> = part.values.iter().map(|value| value.ln()).collect();
     let cost = |point: &[f64], value: &[f64]| {
         let [data, prior] = costs((point, value), &training.observed, &fitted.priors);
@@ -47,12 +45,14 @@ pub(crate) fn intervals(fitted: &Fitted, measured: &Measured, given: &Given<'_>,
     // With the last distance that cost too little, and the root of what it cost.
     let mut open: Vec<(usize, usize, [f64; 2])> =
         (0..at.len()).filter(is_open).flat_map(|index| [(index, 0, [0.0; 2]), (index, 1, [0.0; 2])]).collect();
-    let Some(Some(here)) = training.model(part, file_bytes, std::slice::from_ref(&at)).pop() else { return reaches };
+    let Some(Some(here)) = training.model(part, measured.file_bytes, std::slice::from_ref(&at)).pop() else {
+        return reaches;
+    };
     let least = cost(&at, &here);
     for _ in 0..WIDENED {
         let points: Vec<Vec<f64>> =
             open.iter().map(|(index, side, _)| moved(*index, *side, reaches[*index][*side])).collect();
-        let values = training.model(part, file_bytes, &points);
+        let values = training.model(part, measured.file_bytes, &points);
         let mut still = Vec::new();
         for (((index, side, [inside, root_inside]), point), value) in open.into_iter().zip(&points).zip(values) {
             let rise = value.map_or(f64::INFINITY, |value| cost(point, &value) - least);

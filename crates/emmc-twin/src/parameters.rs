@@ -89,3 +89,11 @@ pub(crate) const PARAMETERS: [Parameter; 20] = [
     parameter("log", "MiB", "the log", (32.0, 1600.0, 0.15), WRITES),
     parameter("over_provisioning", "%", "flash beyond the user area, of that", (2.0, 60.0, 0.1), BOTH),
 ];
+
+/// The same for cards whose small writes fill a log of sectors: none of these is incomplete.
+pub(crate) const WITH_SECTOR_LOG: [Parameter; 20] = {
+    let mut parameters = PARAMETERS;
+    parameters[index::SMALL_MISSING] =
+        parameter("small_log", "KiB", "small writes until a merge unit is completed", (4.0, 8192.0, 0.1), WRITES);
+    parameters
+};

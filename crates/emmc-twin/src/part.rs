@@ -6,6 +6,7 @@ use serde::Serialize;
 
 use crate::cell::{Cell, Column, Requests, records, time};
 use crate::known::Known;
+use crate::parameters::WITH_SECTOR_LOG;
 pub(crate) use crate::parameters::{PARAMETERS, Parameter, index, parameter};
 use crate::segment::{self, Segment};
 
@@ -23,6 +24,8 @@ pub struct Firmware {
     pub page_kib: u32,
     /// Each write completes its merge unit.
     pub merges_each_write: bool,
+    /// Small writes fill a log of sectors; whenever it is full, a merge unit is completed.
+    pub logs_sectors: bool,
     /// It maps whole allocation units, of which a few are open; absent: it maps pages.
     pub segment: Option<Segment>,
 }
@@ -54,6 +57,9 @@ const LOG_BLOCK_MIB: f64 = 4.0;
 /// The log from which a search begins: folded in every row of the published tables.
 const LOG_MIB: f64 = 200.0;
 
+/// The merge unit of a card whose small writes of 16 KiB are slow, before any is seen: its allocation unit. Unit: KiB.
+const ALLOCATION_KIB: f64 = 2048.0;
+
 /// The firmwares that are tried.
 pub(crate) fn firmwares() -> Vec<Firmware> {
     let each = |threshold_kib| {
@@ -62,6 +68,7 @@ pub(crate) fn firmwares() -> Vec<Firmware> {
             read_ahead_always,
             page_kib: PAGES_KIB[0],
             merges_each_write: false,
+            logs_sectors: false,
             segment: None,
         })
     };
@@ -108,6 +115,14 @@ impl Part {
         let sense =
             time(cells, Column::RandomRead, 16).zip(time(cells, Column::Reread, 16)).map_or(40.0, |(a, b)| a - b);
         let debt = time(cells, Column::Write, 128).zip(time(cells, Column::Rewrite, 128));
+        let unit_kib = merge.unwrap_or(if threshold < 16 { ALLOCATION_KIB } else { 64.0 });
+        // If small writes fill a log of sectors, each KiB adds its share of a merge.
+        let short = |kib| random(kib).or_else(|| time(cells, Column::Write, kib));
+        let per_kib = short(1).zip(short(2)).map_or(1.0, |(one, two)| (two - one).max(1.0));
+        let small = match firmware.logs_sectors {
+            true => short(1).map_or(small, |one| one - per_kib),
+            false => small,
+        };
         let mut values = vec![0.0; PARAMETERS.len()];
         values[index::BUS] = bus;
         // Without the host's time a share of the shortest read is the card's own.
@@ -127,10 +142,13 @@ impl Part {
         values[index::PROGRAM] = program;
         values[index::SMALL] = firmware_time(small);
         values[index::LOG] = log;
-        values[index::SMALL_MISSING] = missing(random(1), random(4));
+        values[index::SMALL_MISSING] = match firmware.logs_sectors {
+            true => unit_kib * program / per_kib,
+            false => missing(random(1), random(4)),
+        };
         values[index::MISSING] = missing(sequential(1), sequential(4));
         values[index::COMMIT] = commit_share * write;
-        values[index::MERGE] = merge.unwrap_or(64.0);
+        values[index::MERGE] = unit_kib;
         values[index::DEBT] = debt.map_or(5.0, |(first, second)| (first / second - 1.0) * 100.0).max(3.0);
         values[index::SENSE] = sense.max(20.0);
         values[index::AHEAD] = 32.0;
@@ -156,6 +174,7 @@ impl Part {
             read_ahead_always: controller.read_ahead_always,
             page_kib: nand.page_bytes >> 10,
             merges_each_write: controller.merge_each_write,
+            logs_sectors: controller.small_log_bytes > 0,
             segment: None,
         };
         let stripe_kib = f64::from(PLANES * firmware.page_kib);
@@ -169,7 +188,10 @@ impl Part {
         values[index::PROGRAM] = nand.native.program_us.first()? / stripe_kib;
         values[index::SMALL] = controller.small_write_overhead_us;
         values[index::LOG] = slc.program_us.first()? / stripe_kib;
-        values[index::SMALL_MISSING] = controller.small_write_missing_us_per_kib;
+        values[index::SMALL_MISSING] = match firmware.logs_sectors {
+            true => f64::from(controller.small_log_bytes) / 1024.0,
+            false => controller.small_write_missing_us_per_kib,
+        };
         values[index::MISSING] = controller.missing_us_per_kib;
         values[index::COMMIT] = controller.commit_us;
         values[index::MERGE] = f64::from(controller.merge_bytes) / 1024.0;
@@ -198,14 +220,13 @@ impl Part {
         part
     }
 
-    /// Whether a lone write copies a megabyte or more.
-    pub(crate) fn merges_megabytes(&self) -> bool {
-        self.firmware.segment.is_none() && self.values[index::MERGE] >= 1024.0
-    }
-
     /// Its parameters.
     pub(crate) fn parameters(&self) -> &'static [Parameter] {
-        if self.firmware.segment.is_some() { &segment::PARAMETERS } else { &PARAMETERS }
+        match self.firmware {
+            Firmware { segment: Some(_), .. } => &segment::PARAMETERS,
+            Firmware { logs_sectors: true, .. } => &WITH_SECTOR_LOG,
+            _ => &PARAMETERS,
+        }
     }
 
     /// Whether a parameter plays a role: only an SD card's template has a buffer to commit from, and only a card
@@ -282,13 +303,18 @@ impl Part {
             cache.stream_fold_percent = value(index::DEBT).round() as u32;
             let blocks = (value(index::LOG_SIZE) * share / LOG_BLOCK_MIB).round() as u32;
             cache.blocks = blocks.max(2 * cache.low_blocks);
+            // What is no small write to the firmware does not go to the log: the next power of two.
+            cache.bypass_bytes = cache.bypass_bytes.min(self.firmware.threshold_kib << 11);
         }
         controller.read_overhead_us = value(index::READ);
         controller.read_missing_us_per_kib = value(index::READ_MISSING);
         controller.write_overhead_us = value(index::WRITE);
         controller.small_write_bytes = self.firmware.threshold_kib << 10;
         controller.small_write_overhead_us = value(index::SMALL);
-        controller.small_write_missing_us_per_kib = value(index::SMALL_MISSING);
+        match self.firmware.logs_sectors {
+            true => controller.small_log_bytes = (value(index::SMALL_MISSING) * 2.0).round() as u32 * 512,
+            false => controller.small_write_missing_us_per_kib = value(index::SMALL_MISSING),
+        }
         controller.missing_us_per_kib = value(index::MISSING);
         if controller.write_buffer_bytes > 0 {
             controller.commit_us = value(index::COMMIT);

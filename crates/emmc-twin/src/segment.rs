@@ -145,6 +145,7 @@ fn start(kind: CardKind, cells: &[Cell], page_kib: u32, segment: Segment) -> Par
         read_ahead_always: false,
         page_kib,
         merges_each_write: false,
+        logs_sectors: false,
         segment: Some(segment),
     };
     Part { kind, firmware, values, known: Known::default() }

@@ -9,7 +9,7 @@ use emmc_card::profile::Profile;
 use emmc_host::HostTarget;
 use emmc_sim::SimTarget;
 use emmc_units::{Instant, Nanos};
-use emmc_workload::{Bench, Options, Unwatched, named};
+use emmc_workload::{Bench, EarlyEnds, Options, Unwatched, named};
 
 use crate::cell::{Cell, Column, records};
 use crate::measured::Measured;
@@ -33,12 +33,13 @@ pub enum SimulateError {
 pub struct Plan {
     /// The cells, whose times are not used.
     pub measured: Measured,
-    /// Reads are cut short: they leave nothing behind, so that a search may simulate fewer.
+    /// Reads, and random writes that bypass the log, are cut short: they leave nothing behind, so that a search may
+    /// simulate fewer.
     pub is_search: bool,
 }
 
-/// Reads of a pass in a search. Unit: bytes.
-const SEARCH_READ_BYTES: u64 = 4 << 20;
+/// What a pass that leaves nothing behind does in a search. Unit: bytes.
+const SEARCH_PASS_BYTES: u64 = 4 << 20;
 
 /// A card behind its host.
 type Target = HostTarget<SimTarget>;
@@ -64,6 +65,13 @@ fn target(profile: &Profile) -> Result<Target, SimulateError> {
     Ok(HostTarget::measured(card, read, write, per_kib))
 }
 
+/// Reads, and random writes that bypass the log or are merged at once.
+fn early_ends(profile: &Profile) -> EarlyEnds {
+    let bypass = profile.ftl.slc_cache.filter(|_| profile.controller.small_log_bytes == 0);
+    let random_writes_bytes = bypass.map_or(0, |cache| cache.bypass_bytes).into();
+    EarlyEnds { after_bytes: SEARCH_PASS_BYTES, random_writes_bytes }
+}
+
 /// Every column of the records.
 fn iozone(profile: &Profile, plan: &Plan) -> Result<Vec<Cell>, SimulateError> {
     let records = records(&plan.measured.cells);
@@ -73,7 +81,7 @@ fn iozone(profile: &Profile, plan: &Plan) -> Result<Vec<Cell>, SimulateError> {
     let mut options = Options {
         rows: records.iter().map(u64::to_string).collect(),
         size_bytes: Some(plan.measured.file_bytes),
-        reads_at_most_bytes: plan.is_search.then_some(SEARCH_READ_BYTES),
+        early_ends: plan.is_search.then(|| early_ends(profile)),
         without_intervals: true,
         ..Options::default()
     };

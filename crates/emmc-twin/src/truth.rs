@@ -119,6 +119,7 @@ impl HiddenCard {
             read_ahead_always: flip(),
             page_kib: if flip() { 16 } else { 8 },
             merges_each_write: false,
+            logs_sectors: false,
             segment: None,
         };
         let part = Part { kind: CardKind::Emmc, firmware, values, known: Known::default() };

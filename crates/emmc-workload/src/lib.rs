@@ -34,5 +34,5 @@ pub use stats::interval::Interval;
 pub use stats::latency::{Bucket, Latencies, Latency, Stall, Stalls};
 pub use stats::percentiles::PercentileIntervals;
 pub use suites::files::{FileBench, FileShape, FileSuite};
-pub use suites::{Bench, Knob, Options, Suite, follows, named, on_files, open_unit_offsets, suites};
+pub use suites::{Bench, EarlyEnds, Knob, Options, Suite, follows, named, on_files, open_unit_offsets, suites};
 pub use trace::Replay;

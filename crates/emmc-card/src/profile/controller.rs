@@ -33,7 +33,11 @@ pub struct Controller {
     /// Unit: microseconds.
     #[serde(default)]
     pub small_write_missing_us_per_kib: f64,
-    /// The same for other writes.
+    /// Small writes fill a log of sectors of this size; the write after which it is full completes a merge unit. 0:
+    /// they complete none.
+    #[serde(default)]
+    pub small_log_bytes: u32,
+    /// The same as `small_write_missing_us_per_kib` for other writes.
     ///
     /// Unit: microseconds.
     #[serde(default)]

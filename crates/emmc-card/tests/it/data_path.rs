@@ -151,6 +151,30 @@ fn another_stream_completes_the_merge_unit_of_the_last() {
     assert!((0.9..1.1).contains(&(in_order.0 / random.0)), "{in_order:?} {random:?}");
 }
 
+/// 256 KiB in a log of 64 KiB: whatever the size of a write, four of them wait for a merge of 256 KiB.
+#[test]
+fn small_writes_that_fill_a_log_of_sectors_complete_a_unit() {
+    let written = |log_bytes: u32, kib: u32| {
+        let mut part = part("sandisk-extreme-a1-32g", |profile| {
+            let controller = &mut profile.controller;
+            (controller.merge_bytes, controller.small_write_bytes) = (256 << 10, 4096);
+            controller.small_log_bytes = log_bytes;
+        });
+        let before = part.programmed();
+        let times: Vec<f64> =
+            (0..256 / kib).map(|index| part.write((index * 7919 % 4096 * 8).into(), kib * KIB)).collect();
+        let slow = times.iter().filter(|us| **us > 3000.0).count();
+        (slow, (part.programmed() - before) * 4)
+    };
+    let (none, copied) = (written(0, 1), [1, 2, 4].map(|kib| written(64 << 10, kib)));
+    assert_eq!(none.0, 0, "{none:?}");
+    for (kib, copied) in [1, 2, 4].into_iter().zip(copied) {
+        assert_eq!(copied.0, 4, "{kib} KiB: {copied:?}");
+        // A unit less the page of the write itself.
+        assert!((3 * 252..=5 * 256).contains(&(copied.1 - written(0, kib).1)), "{kib} KiB: {copied:?}");
+    }
+}
+
 #[test]
 fn a_write_buffer_answers_before_the_program_and_is_lost_with_power() {
     let answer = |buffer_bytes: u32| {

@@ -88,8 +88,8 @@ impl Suite for Iozone {
             let row = kib.to_string();
             let pass = |op, order| {
                 let mut pass = Stream::pass(op, order, from, from + file, kib << 10);
-                if let (BlockOp::Read, Some(most)) = (op, bench.options.reads_at_most_bytes) {
-                    pass.limit.bytes = pass.limit.bytes.min(most.next_multiple_of(kib << 10));
+                if let Some(early) = bench.options.early_ends.filter(|early| early.ends(op, order, kib << 10)) {
+                    pass.limit.bytes = pass.limit.bytes.min(early.after_bytes.next_multiple_of(kib << 10));
                 }
                 let flush = if op == BlockOp::Write { FlushAt::End } else { FlushAt::Never };
                 Stream { seed, flush, ..pass }

@@ -6,6 +6,7 @@ mod boot;
 mod class;
 mod dd;
 mod disk;
+mod early;
 pub(crate) mod files;
 mod flashbench;
 mod fs;
@@ -32,6 +33,7 @@ use crate::result::state::{CardState, StateKind};
 use crate::result::{Figure, Outcome, Pivot};
 use crate::trace::Replay;
 use area::area;
+pub use early::EarlyEnds;
 use files::FileSuite;
 pub use flashbench::open_unit_offsets;
 pub use knobs::{Knob, follows};
@@ -97,9 +99,9 @@ pub struct Options {
     pub seed: u64,
     /// The input of the suite `replay`.
     pub replay: Option<Replay>,
-    /// Passes that only read end after this much, in the suite `iozone`: for a search that simulates it hundreds of
-    /// times, as reads leave nothing behind. Unit: bytes.
-    pub reads_at_most_bytes: Option<u64>,
+    /// Passes of the suite `iozone` that leave nothing behind end early: for a search that simulates it hundreds of
+    /// times.
+    pub early_ends: Option<EarlyEnds>,
     /// No confidence intervals and no warm-ups, whose resampling takes longer than a short simulation.
     pub without_intervals: bool,
 }
@@ -130,7 +132,7 @@ impl Default for Options {
             read_only: false,
             seed: 1,
             replay: None,
-            reads_at_most_bytes: None,
+            early_ends: None,
             without_intervals: false,
         }
     }

@@ -229,7 +229,7 @@ fn options(args: &BenchArgs, size_bytes: u64) -> anyhow::Result<Options> {
         read_only: args.read_only,
         seed: args.seed,
         replay: replay(args)?,
-        reads_at_most_bytes: None,
+        early_ends: None,
         without_intervals: false,
     };
     if options.queue_depth == Some(0) {

@@ -2,8 +2,11 @@
 //!
 //! A write that begins where the last one ended continues a stream. Any other write is a small one, up to a size, or
 //! begins another stream: then the rest of the last stream's merge unit is copied, so that a lone write of s bytes
-//! costs a whole unit S. Small writes leave the open unit as it is. Absent on purpose: allocation units with logs
+//! costs a whole unit S. Small writes leave the open unit as it is; if they have a log of sectors, the one after which
+//! it is full completes a unit of its own. Absent on purpose: allocation units with logs
 //! (`ftl::segment`), which merge below the map.
+
+use std::ops::Range;
 
 use emmc_units::{Instant, Nanos, SECTOR_BYTES};
 
@@ -83,6 +86,10 @@ pub(super) struct Merging {
     unit_sectors: u64,
     /// Every write completes its unit.
     each_write: bool,
+    /// Sectors of the log of small writes; 0: there is none.
+    log_sectors: u64,
+    /// Sectors in it.
+    logged: u64,
     open: Option<Stream>,
     /// The last write that went on, or elsewhere; not one inside of it.
     last: Option<Written>,
@@ -93,6 +100,8 @@ impl Merging {
         Self {
             unit_sectors: u64::from(controller.merge_bytes) / SECTOR_BYTES,
             each_write: controller.merge_each_write,
+            log_sectors: u64::from(controller.small_log_bytes) / SECTOR_BYTES,
+            logged: 0,
             open: None,
             last: None,
         }
@@ -100,7 +109,7 @@ impl Merging {
 
     /// Power is lost, and what was open stays in parts.
     pub(super) fn forget(&mut self) {
-        (self.open, self.last) = (None, None);
+        (self.open, self.last, self.logged) = (None, None, 0);
     }
 }
 
@@ -179,6 +188,9 @@ impl Path {
         if self.merging.unit_sectors == 0 {
             return Ok(now);
         }
+        if kind == Kind::Small {
+            return self.fill_small_log(storage, (area, lba, sectors), now);
+        }
         if kind != Kind::Begins {
             if let Some(open) = self.merging.open.as_mut().filter(|open| (open.area, open.next) == (area, lba)) {
                 open.next += sectors;
@@ -191,6 +203,23 @@ impl Path {
             Some(last) if last.sectors < self.merging.unit_sectors => self.complete_unit(storage, last, now),
             _ => Ok(now),
         }
+    }
+
+    /// Counts a small write; if the log is full with it, its unit is completed. Returns when the data can come.
+    #[inline]
+    fn fill_small_log(
+        &mut self,
+        storage: &mut Storage,
+        (area, lba, sectors): (Area, u64, u64),
+        now: Instant,
+    ) -> Result<Instant, StorageError> {
+        let merging = &mut self.merging;
+        merging.logged += sectors;
+        if merging.log_sectors == 0 || merging.logged < merging.log_sectors {
+            return Ok(now);
+        }
+        merging.logged = 0;
+        self.complete_unit(storage, Stream { area, next: lba + sectors, sectors }, now)
     }
 
     /// Copies the rest of a stream's merge unit; returns when it is in flash.
@@ -207,9 +236,7 @@ impl Path {
         while at < end {
             let run = storage.run(last.area, at, self.chunk_left(at).min(end - at));
             at += run.sectors;
-            for unit in run.unit..run.unit + run.units {
-                done = done.max(self.copy_unit(storage, run.region, unit, now)?);
-            }
+            done = done.max(self.copy_units(storage, run.region, run.unit..run.unit + run.units, now)?);
         }
         let Storage { nand, regions, .. } = storage;
         for region in regions {
@@ -218,28 +245,41 @@ impl Path {
         Ok(done)
     }
 
-    /// Copies a unit if it holds data; one that cannot be read stays where it is.
-    fn copy_unit(
+    /// Copies units that hold data, those that are adjacent together, so that a page is read once; one that cannot be
+    /// read stays where it is.
+    fn copy_units(
         &mut self,
         storage: &mut Storage,
         region: u8,
-        unit: u32,
+        units: Range<u32>,
         now: Instant,
     ) -> Result<Instant, StorageError> {
         let Storage { nand, regions, .. } = storage;
         let ftl = regions[usize::from(region)].ftl.as_mut();
-        if !ftl.is_mapped(unit) {
-            return Ok(now);
-        }
-        let keeps_data = nand.keeps_data();
-        let content = &mut self.unit[..];
-        match read_whole(ftl, nand, unit..unit + 1, keeps_data.then_some(&mut *content), now) {
-            Ok(read) => {
-                let content = keeps_data.then_some(&*content);
-                Ok(ftl.write(nand, unit, 1, content, Durability::Buffered, read)?)
+        let (mut done, mut first) = (now, units.start);
+        while first < units.end {
+            let count = (first..units.end).take_while(|unit| ftl.is_mapped(*unit)).count() as u32;
+            if count == 0 {
+                first += 1;
+                continue;
             }
-            Err(FtlError::Uncorrectable { .. }) => Ok(now),
-            Err(error) => Err(error.into()),
+            let mut content = nand.keeps_data().then(|| vec![0; count as usize * self.unit.len()]);
+            match read_whole(ftl, nand, first..first + count, content.as_deref_mut(), now) {
+                Ok(read) => {
+                    let written = ftl.write(nand, first, count, content.as_deref(), Durability::Buffered, read)?;
+                    done = done.max(written);
+                }
+                Err(FtlError::Uncorrectable { .. }) if count > 1 => {
+                    for unit in first..first + count {
+                        done = done.max(self.copy_units(storage, region, unit..unit + 1, now)?);
+                    }
+                    return Ok(done.max(self.copy_units(storage, region, first + count..units.end, now)?));
+                }
+                Err(FtlError::Uncorrectable { .. }) => {}
+                Err(error) => return Err(error.into()),
+            }
+            first += count;
         }
+        Ok(done)
     }
 }

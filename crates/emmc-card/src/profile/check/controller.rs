@@ -52,12 +52,17 @@ impl Rules<'_> {
         for (field, set) in [
             ("controller.small_write_overhead_us", controller.small_write_overhead_us > 0.0),
             ("controller.small_write_missing_us_per_kib", controller.small_write_missing_us_per_kib > 0.0),
+            ("controller.small_log_bytes", controller.small_log_bytes > 0),
         ] {
             self.require(has_path || !set, field, "set", "needs controller.small_write_bytes")?;
         }
         self.range("controller.merge_bytes", controller.merge_bytes, 0..=MERGE_MAX)?;
         self.multiple("controller.merge_bytes", controller.merge_bytes.into(), unit_bytes.into())?;
         let merges = controller.merge_bytes > 0;
+        let (field, rule) = ("controller.small_log_bytes", "needs controller.merge_bytes");
+        self.range(field, controller.small_log_bytes, 0..=MERGE_MAX)?;
+        self.multiple(field, controller.small_log_bytes.into(), 512)?;
+        self.require(merges || controller.small_log_bytes == 0, field, "set", rule)?;
         self.require(
             merges || !controller.merge_each_write,
             "controller.merge_each_write",

@@ -179,11 +179,12 @@ fn parameters(twin: &Twin, document: &mut Document) {
         true => "completed by each write beyond the small ones",
         false => "open while writes are sequential",
     };
+    let sectors = if firmware.logs_sectors { ", as sectors; a full log is merged" } else { "" };
     let section = document.section("parameters", "Parameters");
     let pages = KeyValue::new("pages", format!("of {} KiB", firmware.page_kib));
     section.push(match &firmware.segment {
         None => vec![
-            KeyValue::new("to the log", format!("writes of up to {} KiB", firmware.threshold_kib)),
+            KeyValue::new("to the log", format!("writes of up to {} KiB{sectors}", firmware.threshold_kib)),
             KeyValue::new("read-ahead", ahead),
             pages,
             KeyValue::new("merge unit", merged),
