@@ -57,7 +57,7 @@ const LOG_BLOCK_MIB: f64 = 4.0;
 /// The log from which a search begins: folded in every row of the published tables.
 const LOG_MIB: f64 = 200.0;
 
-/// The merge unit of a card whose small writes of 16 KiB are slow, before any is seen: its allocation unit. Unit: KiB.
+/// The merge unit of a card that merges for random writes of 16 KiB, if no cell shows it. Unit: KiB.
 const ALLOCATION_KIB: f64 = 2048.0;
 
 /// The firmwares that are tried.

@@ -48,8 +48,8 @@ fn is_of_firmware(parameter: usize) -> bool {
 pub(crate) fn priors(start: &Part, others: &[Part]) -> Vec<Prior> {
     let from_parts = |index: usize| {
         let anchor = anchor(index);
-        let alike =
-            |other: &&Part| !is_of_firmware(index) || other.firmware.threshold_kib == start.firmware.threshold_kib;
+        let log = |part: &Part| (part.firmware.threshold_kib, part.firmware.logs_sectors);
+        let alike = |other: &&Part| !is_of_firmware(index) || log(other) == log(start);
         let ratio = |part: &Part| (part.values[index] / anchor.map_or(1.0, |anchor| part.values[anchor])).ln();
         let ratios: Vec<f64> = others.iter().filter(alike).map(ratio).collect();
         if ratios.len() < PARTS_MIN || [index::BUS, index::READ, index::WRITE].contains(&index) {

@@ -47,8 +47,10 @@ impl Part {
     pub(crate) fn other_firmwares(&self, firmwares: &[Firmware]) -> Vec<Self> {
         let own = self.firmware;
         let mut forms = vec![Firmware { read_ahead_always: !own.read_ahead_always, ..own }];
-        let threshold = firmwares.iter().map(|one| one.threshold_kib).find(|kib| *kib != own.threshold_kib);
-        forms.extend(threshold.map(|threshold_kib| Firmware { threshold_kib, ..own }));
+        // Not from a log of sectors to another log: a parameter has another meaning there.
+        let other = |one: &&Firmware| one.threshold_kib != own.threshold_kib && one.logs_sectors == own.logs_sectors;
+        let other = firmwares.iter().find(other);
+        forms.extend(other.map(|one| Firmware { threshold_kib: one.threshold_kib, ..own }));
         let mut parts: Vec<Self> = forms.into_iter().map(|firmware| Self { firmware, ..self.clone() }).collect();
         if !own.merges_each_write {
             parts.push(self.clone().merging_each_write());
@@ -117,6 +119,9 @@ mod tests {
         };
         assert_eq!(found.iter().map(|part| changes(&part.firmware)).collect::<Vec<_>>(), [1, 1, 1]);
         assert_eq!(own.other_firmwares(&[own.firmware]).len(), 2, "the cells say what goes to the log");
+        let mut sectors = own.clone();
+        sectors.firmware.logs_sectors = true;
+        assert_eq!(sectors.other_firmwares(&firmwares()).len(), 2, "a log of sectors is no other log");
     }
 
     /// What reads show comes from the other part, everything else stays.

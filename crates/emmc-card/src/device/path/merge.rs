@@ -3,8 +3,8 @@
 //! A write that begins where the last one ended continues a stream. Any other write is a small one, up to a size, or
 //! begins another stream: then the rest of the last stream's merge unit is copied, so that a lone write of s bytes
 //! costs a whole unit S. Small writes leave the open unit as it is; if they have a log of sectors, the one after which
-//! it is full completes a unit of its own. Absent on purpose: allocation units with logs
-//! (`ftl::segment`), which merge below the map.
+//! it is full completes a unit of its own. Absent on purpose: allocation units with logs (`ftl::segment`), which merge
+//! below the map.
 
 use std::ops::Range;
 
