@@ -43,14 +43,16 @@ pub(crate) fn fits(columns: &[GridColumn], rows: &[Vec<String>], width: usize) -
     words.iter().sum::<usize>() + GAP * words.len().saturating_sub(1) <= width
 }
 
-/// The width of the longest word of each column, as far as it is kept whole.
+/// The least width of each column: that of its longest word, as far as it is kept whole. A figure stays with its unit.
 fn longest_words(columns: &[GridColumn], rows: &[Vec<String>]) -> Vec<usize> {
     let longest = |text: &str| text.split(' ').map(UnicodeWidthStr::width).max().unwrap_or(0).min(LONGEST_WORD);
     let mut widths: Vec<usize> = columns.iter().map(|c| c.title.as_deref().map_or(0, longest)).collect();
     for row in rows {
         widths.resize(widths.len().max(row.len()), 0);
-        for (width, cell) in widths.iter_mut().zip(row) {
-            *width = longest(cell).max(*width);
+        for (at, (width, cell)) in widths.iter_mut().zip(row).enumerate() {
+            let is_figure = columns.get(at).is_some_and(|column| column.align == Align::Right);
+            let least = if is_figure { cell.width().min(LONGEST_WORD) } else { longest(cell) };
+            *width = least.max(*width);
         }
     }
     widths
@@ -124,5 +126,13 @@ mod tests {
         let rows = vec![vec!["aa bbb".to_owned(), "c".to_owned()]];
         assert!(fits(&columns, &rows, 10));
         assert!(!fits(&columns, &rows, 9));
+    }
+
+    #[test]
+    fn a_figure_stays_with_its_unit() {
+        let right = GridColumn { align: Align::Right, ..GridColumn::default() };
+        let rows = vec![vec!["some words".to_owned(), "285.74 ms".to_owned()]];
+        assert_eq!(grid(&[GridColumn::default(), right.clone()], rows.clone(), 16, ' '), ["some   285.74 ms", "words"]);
+        assert!(!fits(&[GridColumn::default(), right], &rows, 15));
     }
 }

@@ -215,7 +215,13 @@ impl Trial {
         // Each static block moves once in a gap of erases.
         let gap = f64::from(self.target.device().profile().ftl.wear.static_gap);
         let static_share = self.static_bytes as f64 / self.partition.bytes() as f64;
-        if static_share > MOVED_SHARE * gap && moved_share <= MOVED_SHARE {
+        if gap == 0.0 && static_share > MOVED_SHARE {
+            notes.push(
+                "this card has no static wear levelling: blocks with data that never changes keep their few erases, and \
+the others wear out the sooner"
+                    .into(),
+            );
+        } else if static_share > MOVED_SHARE * gap && moved_share <= MOVED_SHARE {
             notes.push(format!(
                 "some data never changes; when blocks differ by {gap} erases, static wear levelling begins to move it, up \
 to {:.0} % of what is programmed: sim life counts it",

@@ -30,7 +30,8 @@ fn as_it_is(today: &Answer) -> String {
     let longest = [("write", &today.write_us), ("flush", &today.flush_us)];
     let longest = longest.into_iter().filter_map(|(what, found)| Some((what, found.as_ref()?.max)));
     let longest: String = longest.map(|(what, max)| format!(", longest {what} {}", micros(max))).collect();
-    format!("{life}; WA {:.2}; {:.1} MB/s{longest}", today.write_amplification, today.write_mb_per_s)
+    let digits = if today.write_mb_per_s < 1.0 { 2 } else { 1 };
+    format!("{life}; WA {:.2}; {:.digits$} MB/s{longest}", today.write_amplification, today.write_mb_per_s)
 }
 
 /// Changes with what they multiply today's figure by, the best first.
