@@ -61,20 +61,19 @@ pub(crate) fn run(extent: Extent) -> anyhow::Result<()> {
         return Ok(());
     }
     cargo("clippy --package emmclab --no-default-features --all-targets --locked -- -D warnings", &[])?;
-    for feature in ["bench", "sim", "trace"] {
-        let one =
-            format!("clippy --package emmclab --no-default-features --features {feature} --locked -- -D warnings");
-        cargo(&one, &[])?;
-    }
-    cargo(TLS_TESTS, &[])?;
-    cargo("doc --workspace --no-deps --all-features --locked", &[("RUSTDOCFLAGS", "-D warnings")])?;
-    if available(&root, MSRV_CHECK.0) {
-        cargo(MSRV_CHECK.1, &[])?;
-    } else {
-        println!(
+    let day = output("date", &["-u", "+%-j"])?.trim().parse().context("date")?;
+    let Turns { feature, rust, long } = Turns::of(day);
+    println!("today's turns: {feature}, {rust:?}, {long:?}");
+    let alone = format!("clippy --package emmclab --no-default-features --features {feature} --locked -- -D warnings");
+    cargo(&alone, &[])?;
+    match rust {
+        Rust::Tls => cargo(TLS_TESTS, &[])?,
+        Rust::Oldest if available(&root, MSRV_CHECK.0) => cargo(MSRV_CHECK.1, &[])?,
+        Rust::Oldest => println!(
             "SKIPPED: the oldest supported Rust is not installed (rustup toolchain install 1.85 --profile minimal)"
-        );
+        ),
     }
+    cargo("doc --workspace --no-deps --all-features --locked", &[("RUSTDOCFLAGS", "-D warnings")])?;
     if available(&root, "deny --version") {
         cargo("deny check --hide-inclusion-graph licenses bans sources", &[])?;
         // They need a database that is downloaded separately.
@@ -86,14 +85,14 @@ pub(crate) fn run(extent: Extent) -> anyhow::Result<()> {
     } else {
         println!("SKIPPED: cargo deny is not installed (cargo install --locked cargo-deny)");
     }
-    let day = output("date", &["-u", "+%-j"])?.trim().parse().context("date")?;
     stage("the board's binary", || size::run(&[BOARD]))?;
-    match foreign_of(day) {
-        Some(today) => stage(&format!("other processors: {today} today"), || cross::run(&[today]))?,
-        None => {
+    match long {
+        Long::Processor(today) => stage(&format!("other processors: {today} today"), || cross::run(&[today]))?,
+        Long::Packages => {
             let options = ["--quick", "--install", std::env::consts::ARCH];
             stage("packages: built twice, installed", || dist::run(&options))?;
         }
+        Long::Mutants(round) => stage("mutants of today", || mutants::run(&mutants::of_round(round)))?,
     }
     cargo(PACKAGES, &[])?;
     stage("recipes", || recipes::run(&["--check"]))?;
@@ -102,7 +101,6 @@ pub(crate) fn run(extent: Extent) -> anyhow::Result<()> {
     let seed = (1_000_000 * day).to_string();
     println!("power cuts of today: --seed {seed}");
     stage("power cuts of today", || sim::run(&["--workloads", "0", "--cuts", "20000", "--seed", &seed]))?;
-    stage("mutants of today", || mutants::run(&mutants::of_day(day)))?;
     stage("the guest", || guest::ci_trials(day))?;
     // Its kernel was not there yet when the other tests ran.
     cargo("test --workspace --locked --test it -- lab::", &[])?;
@@ -115,10 +113,41 @@ pub(crate) fn run(extent: Extent) -> anyhow::Result<()> {
     stage("fuzzing: a third of the targets today", || fuzz::run(FUZZ_SECONDS, &targets))
 }
 
-/// The foreign processor of a day; every other day none, which is the packages' turn: each takes six minutes.
-fn foreign_of(day: usize) -> Option<&'static str> {
-    let foreign = &TARGETS[1..];
-    (day % 2 == 0).then(|| foreign[(day / 2) % foreign.len()].name)
+/// What takes minutes and has its turn on a day of the year.
+#[derive(Debug, PartialEq, Eq)]
+struct Turns {
+    /// Of the board's binary, alone.
+    feature: &'static str,
+    rust: Rust,
+    long: Long,
+}
+
+#[derive(Debug, PartialEq, Eq)]
+enum Rust {
+    Tls,
+    Oldest,
+}
+
+#[derive(Debug, PartialEq, Eq)]
+enum Long {
+    Processor(&'static str),
+    Packages,
+    /// The round over all mutants.
+    Mutants(usize),
+}
+
+impl Turns {
+    /// `.ci/run` installs cargo-deb on the days of packages.
+    fn of(day: usize) -> Self {
+        let (round, foreign) = (day / 3, &TARGETS[1..]);
+        let long = match day % 3 {
+            0 => Long::Processor(foreign[round % foreign.len()].name),
+            1 => Long::Packages,
+            _ => Long::Mutants(round),
+        };
+        let rust = if day % 2 == 0 { Rust::Tls } else { Rust::Oldest };
+        Self { feature: ["bench", "sim", "trace"][day % 3], rust, long }
+    }
 }
 
 /// Announces a stage, runs it and prints how long it took.
@@ -152,4 +181,31 @@ fn command(root: &Path, args: &str) -> Command {
         command.env_remove("RUSTUP_TOOLCHAIN");
     }
     command
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    /// Within two weeks everything had its turn; the mutants' rounds have a test of their own.
+    #[test]
+    fn each_has_its_turn() {
+        let turns: Vec<Turns> = (300..314).map(Turns::of).collect();
+        let features: BTreeSet<&str> = turns.iter().map(|turn| turn.feature).collect();
+        assert_eq!(features.len(), 3);
+        assert!(turns.iter().any(|turn| turn.rust == Rust::Tls) && turns.iter().any(|turn| turn.rust == Rust::Oldest));
+        let processors: BTreeSet<&str> = turns
+            .iter()
+            .filter_map(|turn| if let Long::Processor(name) = turn.long { Some(name) } else { None })
+            .collect();
+        assert_eq!(processors.len(), TARGETS.len() - 1);
+        assert!(turns.iter().any(|turn| turn.long == Long::Packages));
+        let mutants: Vec<usize> = turns
+            .iter()
+            .filter_map(|turn| if let Long::Mutants(round) = turn.long { Some(round) } else { None })
+            .collect();
+        assert!(mutants.windows(2).all(|pair| pair[1] == pair[0] + 1) && mutants.len() > 3, "{mutants:?}");
+    }
 }

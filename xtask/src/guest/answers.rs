@@ -1,4 +1,5 @@
-//! The host's answers to a guest script: `ask ctl`, `ask counts`, `ask number`, `ask simulate`, `ask bench`.
+//! The host's answers to a guest script: `ask ctl`, `ask counts`, `ask number`, `ask simulate`, `ask bench`,
+//! `ask probe`.
 
 use std::fs;
 use std::path::Path;
@@ -26,8 +27,8 @@ pub(crate) fn answer(words: &str, aside: &Aside, host: &mut dyn Host) -> anyhow:
     if let (Some(job), Some(emmclab)) = (words.strip_prefix("simulate "), aside.emmclab) {
         return simulate(emmclab, aside, job);
     }
-    if let (Some(words), Some(emmclab)) = (words.strip_prefix("bench "), aside.emmclab) {
-        return bench(emmclab, aside.profile, words);
+    if let (Some((command @ ("bench" | "probe"), words)), Some(emmclab)) = (words.split_once(' '), aside.emmclab) {
+        return on_simulated(emmclab, aside.profile, command, words);
     }
     if let (Some(server), "counts") = (server, words) {
         return counts(server);
@@ -94,10 +95,10 @@ fn simulate(emmclab: &Emmclab, aside: &Aside, job: &str) -> anyhow::Result<(i32,
     Ok((0, phases.iter().map(line).collect()))
 }
 
-/// Runs `emmclab bench` on a new card of the same profile in simulated time.
-fn bench(emmclab: &Emmclab, profile: &str, words: &str) -> anyhow::Result<(i32, String)> {
+/// Runs `emmclab bench` or `probe` on a new card of the same profile in simulated time.
+fn on_simulated(emmclab: &Emmclab, profile: &str, command: &str, words: &str) -> anyhow::Result<(i32, String)> {
     let target = format!("sim:{profile}");
-    let args: Vec<&str> = ["bench", &target].into_iter().chain(words.split(' ')).collect();
+    let args: Vec<&str> = [command, &target].into_iter().chain(words.split(' ')).collect();
     let output = emmclab.run(&args)?;
     let text = [output.stdout, output.stderr].concat();
     Ok((output.status.code().unwrap_or(255), String::from_utf8_lossy(&text).into_owned()))
