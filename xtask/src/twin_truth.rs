@@ -23,7 +23,8 @@ pub(crate) fn run(args: &[&str]) -> anyhow::Result<()> {
 
 /// Each parameter of a card: its own value, the twin's, the interval, and the distance in standard deviations.
 fn described(seed: u64, verdict: &Verdict) -> String {
-    let mut text = format!("card {seed}: misfit {:.2?} firmware {}\n", verdict.misfit, verdict.is_firmware_own);
+    let [own, twin] = verdict.firmwares;
+    let mut text = format!("card {seed}: misfit {:.2?}\n  firmware {own:?}\n  twin's   {twin:?}\n", verdict.misfit);
     for found in &verdict.recovered {
         let mark = if !found.is_determined {
             "-"

@@ -38,7 +38,7 @@ pub(crate) struct Fitted {
 /// Cells to which a part is fitted.
 pub(crate) struct Training<'a> {
     pub(crate) measured: Measured,
-    /// Logarithms of their times.
+    /// Logarithms of their times, less what searches leave out.
     pub(crate) observed: Vec<f64>,
     /// Whether they are reads.
     is_read: Vec<bool>,
@@ -58,6 +58,29 @@ impl<'a> Training<'a> {
         let observed = measured.cells.iter().map(|cell| cell.us.ln()).collect();
         let is_read = measured.cells.iter().map(|cell| cell.column.is_read()).collect();
         Self { measured, observed, is_read, given }
+    }
+
+    /// The same, corrected by what short passes on files of at most `file_bytes` leave out at a point: a search then
+    /// agrees with the whole suite there, and only its slopes are those of what is short.
+    ///
+    /// Unchanged where the point has no times.
+    pub(crate) fn corrected_at(&self, part: &Part, file_bytes: u64) -> Self {
+        let given = self.given;
+        let mut corrected = Self::new(self.measured.clone(), given);
+        // Other suites are never cut short.
+        let tables = Self::new(self.measured.iozone(), given);
+        let at: Vec<f64> = part.values.iter().map(|value| value.ln()).collect();
+        let short = tables.model(part, file_bytes, std::slice::from_ref(&at)).swap_remove(0);
+        let plan = Plan { measured: tables.measured.clone(), is_search: false };
+        let whole = part.profile().ok().and_then(|profile| (given.simulator)(&[profile], &plan).swap_remove(0).ok());
+        let Some((short, whole)) = short.zip(whole) else { return corrected };
+        for (cell, short) in tables.measured.cells.iter().zip(short) {
+            let place = self.measured.cells.iter().position(|one| (one.column, one.kib) == (cell.column, cell.kib));
+            if let Some((place, whole)) = place.zip(time(&whole, cell.column, cell.kib)) {
+                corrected.observed[place] -= whole.ln() - short;
+            }
+        }
+        corrected
     }
 
     /// Logarithms of the times of parts like `start`, on files of at most `file_bytes`.
@@ -190,5 +213,47 @@ impl Fitted {
         let mut sizes: Vec<f64> = errors.iter().map(|error| error.abs()).collect();
         sizes.sort_by(f64::total_cmp);
         (1.4826 * sizes[sizes.len() / 2] * spare.sqrt()).max(0.01)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::known::Known;
+    use crate::simulate::simulate;
+
+    /// A search then misses the cells by as much as the whole suite does; what is never cut short stays as it was.
+    #[test]
+    fn short_passes_are_corrected_by_what_they_leave_out() {
+        let cell = |column, kib| Cell { column, kib, us: 300.0 };
+        let mut cells: Vec<Cell> =
+            [4, 64, 512].into_iter().flat_map(|kib| Column::IOZONE.map(|column| cell(column, kib))).collect();
+        let known = Known::default();
+        let part = Part::start(CardKind::Emmc, firmwares()[0], false, (&cells, &known));
+        let depth = crate::cell::Requests {
+            is_aged: false,
+            is_write: false,
+            is_random: true,
+            depth: 1,
+            figure: crate::cell::Figure::Rate,
+        };
+        cells.insert(0, cell(Column::Requests(depth), 4));
+        let each = |profiles: &[Profile], plan: &Plan| profiles.iter().map(|one| simulate(one, plan)).collect();
+        let given = Given { others: Vec::new(), known: &known, simulator: &each };
+        let measured = Measured { cells, file_bytes: 32 << 20, range_bytes: 16 << 20, ..Measured::default() };
+        let training = Training::new(measured.clone(), &given);
+        let short_bytes = 8 << 20;
+        let corrected = training.corrected_at(&part, short_bytes);
+        let at: Vec<f64> = part.values.iter().map(|value| value.ln()).collect();
+        let short = training.model(&part, short_bytes, &[at]).swap_remove(0).unwrap();
+        let whole = simulate(&part.profile().unwrap(), &Plan { measured: measured.clone(), is_search: false }).unwrap();
+        let mut left_out = 0;
+        for (place, cell) in measured.cells.iter().enumerate() {
+            let missed = time(&whole, cell.column, cell.kib).unwrap().ln() - training.observed[place];
+            assert!((short[place] - corrected.observed[place] - missed).abs() < 1e-9, "{cell:?}");
+            left_out += usize::from((corrected.observed[place] - training.observed[place]).abs() > 0.001);
+        }
+        assert!(left_out > 2, "{left_out}");
+        assert_eq!(corrected.observed[0], training.observed[0]);
     }
 }

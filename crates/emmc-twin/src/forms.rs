@@ -7,7 +7,7 @@ use crate::fit::{Fitted, Given, Training, best, plausible};
 use crate::measured::Measured;
 use crate::part::{Firmware, PAGES_KIB, Part};
 
-/// Files of the first part of a search are at most this large, so that a simulation is short. Unit: bytes.
+/// Files of a search are at most this large, so that a simulation is short. Unit: bytes.
 const SMALL_FILE_BYTES: u64 = 32 << 20;
 /// Simulations from each start: the slopes twice, and some steps.
 const FIRST: usize = 60;
@@ -58,10 +58,19 @@ impl Form {
         ensemble.assimilate(&training.searched(start), training.observed(), count, &mut model)
     }
 
+    /// Its mean.
+    fn mean(&self) -> Part {
+        self.start.at(&self.ensemble.mean())
+    }
+
+    /// The cells, less what is left out at the mean.
+    fn corrected<'a>(&self, training: &Training<'a>) -> Training<'a> {
+        training.corrected_at(&self.mean(), self.file_bytes)
+    }
+
     /// The best part near the mean.
     fn improved(&self, training: &Training<'_>, evaluations: usize) -> Fitted {
-        let start = self.start.at(&self.ensemble.mean());
-        training.improve(&start, self.file_bytes, (evaluations, self.ensemble.slopes().as_ref()))
+        training.improve(&self.mean(), self.file_bytes, (evaluations, self.ensemble.slopes().as_ref()))
     }
 }
 
@@ -103,26 +112,31 @@ fn best_forms(starts: impl Iterator<Item = Part>, training: &Training<'_>) -> Ve
     let cost = |form: &Form| form.ensemble.cost(training.observed());
     forms.sort_by(|a, b| cost(a).total_cmp(&cost(b)));
     forms.truncate(BEST);
-    forms.retain_mut(|form| form.assimilate(training, ROUNDS - FEW_ROUNDS).is_some());
-    let mut improved: Vec<_> = forms.into_iter().map(|form| (form.improved(training, OTHERS), form)).collect();
+    forms.retain_mut(|form| form.assimilate(&form.corrected(training), ROUNDS - FEW_ROUNDS).is_some());
+    let improved = |form: Form| (form.improved(&form.corrected(training), OTHERS), form);
+    let mut improved: Vec<_> = forms.into_iter().map(improved).collect();
     improved.sort_by(|a, b| a.0.minimum.cost.total_cmp(&b.0.minimum.cost));
     improved
 }
 
 /// The forms that match the cells nearly as well as the best one, itself first: `found`, and what differs from the
-/// first of them in its firmware or in what bounds its reads.
+/// first of them in its firmware, in its way to read, or in what bounds its reads.
 fn rivals(
     found: Vec<(Fitted, Form)>,
-    firmwares: &[Firmware],
+    (firmwares, reading): (&[Firmware], &[Part]),
     training: &Training<'_>,
 ) -> Option<(Vec<Part>, Ensemble)> {
     let mut rivals: Vec<Fitted> = found.iter().map(|(fitted, _)| fitted.clone()).collect();
     let (first, Form { file_bytes, ensemble, .. }) = found.into_iter().next()?;
     let otherwise = training.reads().and_then(|reads| read_as(first.part.clone().bound_otherwise(), &reads));
     let otherwise = otherwise.map(|found| first.part.reading_as(&found.part));
+    // An ensemble of another size of a page may have lost its way: once more from where the best one is.
+    let other_pages = reading.iter().filter(|reading| reading.firmware.page_kib != first.part.firmware.page_kib);
     let others = first.part.other_firmwares(firmwares).into_iter().chain(otherwise);
+    let others = others.chain(other_pages.map(|reading| first.part.reading_as(reading)));
     let slopes = Some(&first.minimum.jacobian);
-    rivals.extend(others.map(|part| training.improve(&part, file_bytes, (OTHERS, slopes))));
+    let improved = |part: Part| training.corrected_at(&part, file_bytes).improve(&part, file_bytes, (OTHERS, slopes));
+    rivals.extend(others.map(improved));
     rivals.sort_by(|a, b| a.minimum.cost.total_cmp(&b.minimum.cost));
     let least = rivals[0].minimum.cost;
     let alike = rivals.into_iter().take_while(|rival| rival.minimum.cost < least + RIVAL).take(RIVALS);
@@ -136,16 +150,20 @@ pub(crate) fn search_pages(kind: CardKind, measured: &Measured, with: &Given<'_>
     let reading = ways_to_read(&best(starts.clone())?.part, &training);
     let firmwares: Vec<Firmware> = starts.iter().map(|start| start.part.firmware).collect();
     let forms = starts.iter().flat_map(|start| reading.iter().map(|reading| start.part.reading_as(reading)));
-    let (parts, ensemble) = rivals(best_forms(forms, &training), &firmwares, &training)?;
+    let (parts, ensemble) = rivals(best_forms(forms, &training), (&firmwares, &reading), &training)?;
     // Cells of other suites decide only now.
     let whole = Training::new(measured.clone(), with);
     let count = parts.len();
     let searched = parts.into_iter().filter_map(|part| {
         let ensemble = ensemble.around(&whole.searched(&part), MANY / count, LAST_ROUNDS)?;
-        let mut last = Form { file_bytes: measured.file_bytes, start: part, ensemble };
-        last.assimilate(&training, QUICK_ROUNDS)?;
-        last.assimilate(&whole, LAST_ROUNDS - QUICK_ROUNDS)?;
-        Some((last.improved(&whole, LAST / count), last.ensemble))
+        let file_bytes = measured.file_bytes.min(SMALL_FILE_BYTES);
+        let mut last = Form { start: part, file_bytes, ensemble };
+        last.assimilate(&training.corrected_at(&last.start, last.file_bytes), QUICK_ROUNDS)?;
+        last.assimilate(&last.corrected(&whole), LAST_ROUNDS - QUICK_ROUNDS)?;
+        let first = last.improved(&last.corrected(&whole), LAST / count / 2);
+        let corrected = whole.corrected_at(&first.part, last.file_bytes);
+        let slopes = Some(&first.minimum.jacobian);
+        Some((corrected.improve(&first.part, last.file_bytes, (LAST / count / 2, slopes)), last.ensemble))
     });
     let searched: Vec<(Fitted, Ensemble)> = searched.collect();
     let found = best(searched.iter().map(|(fitted, _)| fitted.clone()))?;

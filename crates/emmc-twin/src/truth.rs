@@ -47,8 +47,8 @@ pub struct Verdict {
     pub outside: Vec<&'static str>,
     /// Each parameter.
     pub recovered: Vec<Recovered>,
-    /// Whether the kind of firmware is the card's own.
-    pub is_firmware_own: bool,
+    /// The kind of firmware of the card, and of the twin.
+    pub firmwares: [Firmware; 2],
     /// The median difference of the measured cells from the twin and from the card itself: noise alone. Unit: %.
     pub misfit: [f64; 2],
     /// Errors of the speeds at each depth, random and sequential, reads and writes. Unit: %.
@@ -236,7 +236,7 @@ impl HiddenCard {
             determined: determined.len(),
             outside,
             recovered,
-            is_firmware_own: twin.firmware == self.part.firmware,
+            firmwares: [self.part.firmware, twin.firmware],
             misfit: [twin.error.median, own_error],
             depths: new.iter().filter_map(error).collect(),
             percentiles: aged.iter().filter_map(error).collect(),
