@@ -33,6 +33,7 @@ pub use fit::Simulator;
 pub use known::Known;
 pub use measured::{CellsError, Measured};
 pub use part::Firmware;
+pub use prior::PARTS_MIN as LIKE_MIN;
 pub use result::{Baseline, CellError, Checked, ErrorSummary, HeldOut, HoldOut, NextMeasurement, ParameterFound, Twin};
 pub use segment::Segment;
 pub use simulate::{Plan, SimulateError, simulate};

@@ -12,8 +12,8 @@ const WIDE: f64 = 1.5;
 const SLOPE: f64 = 0.15;
 /// The least standard deviation of a logarithm that other parts bound.
 const NARROW: f64 = 0.3;
-/// Fewer parts do not show how they scatter.
-const PARTS_MIN: usize = 3;
+/// Fewer other parts do not show how parts scatter: they do not count.
+pub const PARTS_MIN: usize = 3;
 
 /// The parameter to which another one is in proportion, from part to part.
 fn anchor(parameter: usize) -> Option<usize> {

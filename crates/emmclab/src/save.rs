@@ -44,7 +44,7 @@ pub(crate) fn deliver(
 /// Finds out before long work whether [`deliver`] could write its result, as far as that can be known.
 ///
 /// Errors: as [`deliver`].
-#[cfg(any(all(feature = "html", feature = "sim"), feature = "clone"))]
+#[cfg(any(feature = "sim", feature = "clone"))]
 pub(crate) fn check(path: &Path, replace: bool, inputs: &[&Path]) -> anyhow::Result<()> {
     if path == Path::new("-") {
         return Ok(());
@@ -60,6 +60,8 @@ pub(crate) fn check(path: &Path, replace: bool, inputs: &[&Path]) -> anyhow::Res
         }
         anyhow::ensure!(replace, "{name}: exists already; --force replaces it");
     }
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    anyhow::ensure!(folder.is_dir(), "{name}: there is no folder {}", folder.display());
     let place = fs::canonicalize(path).unwrap_or_else(|_| path.to_path_buf());
     let made = temporary(&place).and_then(|file| File::create_new(&file).and_then(|_| fs::remove_file(&file)));
     made.with_context(|| format!("{name}: cannot write"))

@@ -61,6 +61,9 @@ impl NamedProfile {
             Some(ProfileError::Unknown { name, hint }) if Path::new(name).is_dir() => {
                 anyhow!("{name}: the folder holds no virtual card, and no profile has this name; {hint}")
             }
+            Some(ProfileError::Unknown { name, .. }) if Path::new(name).is_file() => {
+                anyhow!("{name}: is a file; the folder of a card is expected, or sim:FILE for a profile's file")
+            }
             Some(ProfileError::Unknown { name, hint }) => {
                 anyhow!("{name}: there is no such folder, and no profile has this name; {hint}")
             }

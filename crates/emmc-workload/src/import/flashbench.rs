@@ -24,6 +24,7 @@ pub(super) fn scan(text: &Text<'_>) -> Result<Vec<(usize, Outcome)>, ImportError
         }
         let rates = text.lines[number..].iter().take_while(|line| rates(line).is_some()).count();
         if rates > 1 || (rates == 1 && command(text, number).is_some()) {
+            unreadable(text, number + rates)?;
             let index = found.iter().filter(|(_, outcome)| outcome.suite != "align").count();
             found.push((number, rate_table(text, number, rates, index)));
         }
@@ -124,6 +125,20 @@ fn rate(cell: &str) -> Option<f64> {
         _ => return None,
     };
     (value > 0.0).then_some(value * scale)
+}
+
+/// A row below others with a rate that is none.
+///
+/// Errors: as it says. A text may end in the middle of its last line.
+fn unreadable(text: &Text<'_>, number: usize) -> Result<(), ImportError> {
+    let Some(line) = text.lines.get(number) else { return Ok(()) };
+    let mut words = line.split_whitespace();
+    let is_block = words.next().is_some_and(|word| word.ends_with("iB") && size_bytes(word).is_some());
+    let is_cut = text.lines[number + 1..].iter().all(|line| line.trim().is_empty()) && !line.trim_end().ends_with("/s");
+    match words.find(|word| rate(word).is_none()) {
+        Some(word) if is_block && !is_cut => Err(text.wrong(number, word, "a rate above 0, such as 7.41M/s")),
+        _ => Ok(()),
+    }
 }
 
 /// The block and the rates of a row of `--open-au` or `--find-fat`.

@@ -47,8 +47,8 @@ pub(crate) fn measurements(file_kib: u64, record_kib: u64, column: &str, kib_per
 pub(super) fn scan(text: &Text<'_>) -> Result<Vec<(usize, Outcome)>, ImportError> {
     let mut found = Vec::new();
     for (number, line) in text.lines.iter().enumerate() {
-        let mut words = line.split_whitespace();
-        if (words.next(), words.next()) == (Some("kB"), Some("reclen")) || line.trim_start().starts_with("KB  reclen") {
+        if is_heading(&ends(line)) {
+            unit(text)?;
             found.push((number, table(text, number)?));
         }
     }
@@ -67,6 +67,17 @@ fn empty() -> Outcome {
         caption: "KiB a second, as iozone printed them".into(),
     });
     outcome
+}
+
+/// Errors: rates in another unit (`-N`, `-O`).
+fn unit(text: &Text<'_>) -> Result<(), ImportError> {
+    for (number, line) in text.lines.iter().enumerate() {
+        let Some((_, unit)) = line.split_once("Output is in ") else { continue };
+        if !unit.trim_start().to_ascii_lowercase().starts_with("kbytes/sec") {
+            return Err(text.wrong(number, line.trim(), "kBytes/sec, as iozone prints without -N and -O"));
+        }
+    }
+    Ok(())
 }
 
 fn told(text: &Text<'_>) -> Vec<String> {
@@ -90,14 +101,30 @@ fn ends(line: &str) -> Vec<(&str, usize)> {
     words.filter(|(word, _)| !word.is_empty()).collect()
 }
 
+/// Whether it begins with a file size and a record size.
+fn is_row(cells: &[(&str, usize)]) -> bool {
+    let is_number = |(word, _): &(&str, usize)| word.bytes().all(|byte| byte.is_ascii_digit());
+    cells.first().is_some_and(is_number)
+}
+
+fn is_heading(cells: &[(&str, usize)]) -> bool {
+    matches!(cells, [("kB" | "KB", _), ("reclen", _), ..])
+}
+
 fn table(text: &Text<'_>, heading: usize) -> Result<Outcome, ImportError> {
     let mut found = empty();
     found.remarks = told(text);
     let headings = ends(text.lines[heading]);
     for (number, line) in text.lines.iter().enumerate().skip(heading + 1) {
         let cells = ends(line);
-        let is_row = cells.first().is_some_and(|(word, _)| word.bytes().all(|byte| byte.is_ascii_digit()));
-        if !is_row {
+        if cells.is_empty() {
+            continue;
+        }
+        if !is_row(&cells) {
+            let below = text.lines[number + 1..].iter().map(|line| ends(line)).take_while(|cells| !is_heading(cells));
+            if below.into_iter().any(|cells| is_row(&cells) && cells.len() > 3) {
+                return Err(text.wrong(number, line, "a row of the table, as there are more of them below"));
+            }
             break;
         }
         let whole =

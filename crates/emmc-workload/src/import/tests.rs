@@ -57,6 +57,44 @@ fn iozone_cells_are_assigned_by_column() {
     assert!(result.outcomes[0].remarks[0].starts_with("Command line used: ./iozone -e -I"));
 }
 
+/// Another unit, or a line of another program between the rows, would be speeds that nobody measured.
+#[test]
+fn an_iozone_table_is_read_whole_and_in_its_unit() {
+    let head = "              kB  reclen    write  rewrite    read    reread\n";
+    let row = |kib: u32| format!("          102400{kib:8}     1000     1000    1000      1000\n");
+    let text = |between: &str| {
+        format!("\tOutput is in kBytes/sec\n{head}{}{between}{}\niozone test complete.\n", row(4), row(8))
+    };
+    for between in ["", "\n", "  \n\n"] {
+        assert_eq!(read("f", text(between).as_bytes()).unwrap().outcomes[0].measurements.len(), 8, "{between:?}");
+    }
+    let foreign = error(&text("[  123.4] mmc0: cache flush\n"));
+    assert_eq!(
+        foreign,
+        "f, line 4: found \"[  123.4] mmc0: cache flush\"; expected a row of the table, as there are more of them below"
+    );
+    // A second table has its own heading.
+    let two = format!("{}Run began\n{head}{}", text(""), row(16));
+    assert_eq!(read("f", two.as_bytes()).unwrap().outcomes.len(), 2);
+    for mode in ["OPS Mode. Output is in operations per second.", "Microseconds/op Mode. Output is in microseconds."] {
+        let other = text("").replace("Output is in kBytes/sec", mode);
+        assert!(error(&other).starts_with("f, line 1: found") && error(&other).contains("expected kBytes/sec"));
+    }
+}
+
+#[test]
+fn a_rate_of_flashbench_that_is_none_is_an_error() {
+    let rows = |last: &str| format!("flashbench -O /dev/sda\n4MiB    8.84M/s \n2MiB    8.8M/s \n{last}");
+    for bad in ["1MiB    0K/s\n", "1MiB    -912K/s\n512KiB  1M/s\n", "1MiB    nan\n512KiB  1M/s\n", "1MiB    7,4M/s\n"]
+    {
+        let found = error(&rows(bad));
+        assert!(found.starts_with("f, line 4: found") && found.contains("a rate above 0"), "{found}");
+    }
+    for good in ["", "$ exit\n", "1MiB    7.", "1MiB"] {
+        assert_eq!(read("f", rows(good).as_bytes()).unwrap().outcomes[0].measurements.len(), 2, "{good:?}");
+    }
+}
+
 #[test]
 fn the_excel_part_of_iozone_is_read_if_the_table_is_absent() {
     let text = "Excel output is below:\n\n\"Writer report\"\n        \"4\"  \"8\"\n\"1024\"   1000  2000\n\n\

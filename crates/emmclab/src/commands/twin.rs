@@ -17,7 +17,7 @@ use crate::cli::{HoldOutArg, TwinBaselineArgs, TwinCheckArgs, TwinCommand, TwinF
 use crate::exit::Exit;
 use crate::output::Output;
 use crate::progress::Bar;
-use crate::save::{deliver, refuse_inputs};
+use crate::save::{self, deliver};
 use crate::virtual_card::NamedProfile;
 
 pub(crate) const FIT_SCHEMA: &str = "emmclab.twin-fit/1";
@@ -98,9 +98,11 @@ fn simulated(profiles: &[Profile], plan: &Plan) -> Vec<Simulated> {
 }
 
 fn fit(args: &TwinFitArgs, output: &mut Output) -> CommandResult {
-    let inputs: Vec<&Path> = args.measurements.iter().map(Path::new).collect();
-    if let Some(path) = args.output.as_deref().filter(|path| *path != Path::new("-")) {
-        writable(path, args.force, &inputs)?;
+    let others = [&args.registers, &args.host, &args.base].into_iter().flatten().chain(&args.like);
+    let inputs: Vec<&Path> =
+        args.measurements.iter().chain(others).map(|name| Path::new(name.trim_start_matches("sim:"))).collect();
+    if let Some(path) = &args.output {
+        save::check(path, args.force, &inputs)?;
     }
     let Input { name, target, measured, notes } = input(&args.measurements)?;
     measured.can_start(&name)?;
@@ -108,13 +110,21 @@ fn fit(args: &TwinFitArgs, output: &mut Output) -> CommandResult {
         TwinKindArg::Emmc => CardKind::Emmc,
         TwinKindArg::Sd => CardKind::Sd,
     };
-    let known = Known { base: args.base.as_deref().map(|name| base(name, kind)).transpose()?, ..known(args)? };
+    let known = Known { base: args.base.as_deref().map(|name| base(name, kind)).transpose()?, ..known(args, kind)? };
     let split = match args.hold_out {
         HoldOutArg::EverySecond => Some(HoldOut::EverySecond),
         HoldOutArg::Columns => Some(HoldOut::Columns),
         HoldOutArg::None => None,
     };
+    let has_table = measured.cells.iter().any(|cell| cell.column.is_iozone());
+    ensure!(split.is_none() || has_table, "{name}: --hold-out needs a table of iozone");
     let like = args.like.iter().map(|name| other_part(name)).collect::<anyhow::Result<Vec<Profile>>>()?;
+    let count = like.len();
+    ensure!(
+        count == 0 || count >= emmc_twin::LIKE_MIN,
+        "--like: {count} profiles; expected at least {}, because fewer do not show how parts differ",
+        emmc_twin::LIKE_MIN
+    );
     let bar = std::cell::RefCell::new(Bar::new());
     let done = std::cell::Cell::new(0);
     let watched = |profiles: &[Profile], plan: &Plan| {
@@ -130,8 +140,14 @@ fn fit(args: &TwinFitArgs, output: &mut Output) -> CommandResult {
         let stem = path.file_stem().and_then(|stem| stem.to_str()).unwrap_or_default();
         name_profile(&mut profile, stem, args, (&twin, &known));
         let text = text(&profile).with_context(|| path.display().to_string())?;
-        if !deliver(output, path, &text, args.force, &inputs)? {
-            return Ok(Exit::Good);
+        match deliver(output, path, &text, args.force, &inputs) {
+            Ok(false) => return Ok(Exit::Good),
+            Ok(true) => {}
+            Err(error) => {
+                // The parameters are minutes of work.
+                output.print(FIT_SCHEMA, &twin, present::fitted)?;
+                return Err(error);
+            }
         }
     }
     output.print(FIT_SCHEMA, &twin, present::fitted)?;
@@ -140,12 +156,20 @@ fn fit(args: &TwinFitArgs, output: &mut Output) -> CommandResult {
 
 /// What the registers and the host say.
 ///
-/// Errors: a source that cannot be read; a host without a file.
-fn known(args: &TwinFitArgs) -> anyhow::Result<Known> {
-    let mut known = match &args.registers {
-        Some(source) => Known::of(&crate::source::open_one(source, None)?),
-        None => Known::default(),
-    };
+/// Errors: a source that cannot be read; registers of the other kind; a host without a file.
+fn known(args: &TwinFitArgs, kind: CardKind) -> anyhow::Result<Known> {
+    let mut known = Known::default();
+    if let Some(source) = &args.registers {
+        let card = crate::source::open_one(source, None)?;
+        let found = card.kind.or(card.ext_csd.is_some().then_some(CardKind::Emmc)).unwrap_or(kind);
+        ensure!(
+            found == kind,
+            "--registers {source}: those of an {}; the fit is of an {}",
+            kind_name(found),
+            kind_name(kind)
+        );
+        known = Known::of(&card);
+    }
     if let Some(name) = &args.host {
         let host = described_host(name)?;
         let lone = |cost: &RequestCost| cost.call_us + cost.before_us + cost.after_us;
@@ -196,19 +220,11 @@ fn described_host(name: &str) -> anyhow::Result<HostDescription> {
 /// Errors: one that cannot be read, or that no fit has made.
 fn other_part(name: &str) -> anyhow::Result<Profile> {
     let named = NamedProfile::open(name)?;
-    ensure!(emmc_twin::is_fitted(&named.profile), "{name}: expected a profile that `emmclab twin fit` made");
+    ensure!(
+        emmc_twin::is_fitted(&named.profile),
+        "--like {name}: expected a profile that `emmclab twin fit` made of a table of iozone"
+    );
     Ok(named.profile)
-}
-
-/// Refuses before the fit what `deliver` would refuse after it.
-fn writable(path: &Path, replace: bool, inputs: &[&Path]) -> anyhow::Result<()> {
-    let name = path.display();
-    refuse_inputs(path, inputs)?;
-    ensure!(!path.is_dir(), "{name}: is a folder; expected a file");
-    ensure!(!path.is_file() || replace, "{name}: exists already; --force replaces it");
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    ensure!(folder.is_dir(), "{name}: there is no folder {}", folder.display());
-    Ok(())
 }
 
 /// Its name from the file's, and what made it.

@@ -41,7 +41,10 @@ pub(crate) fn question_on(args: &WorkloadArgs, data: Size) -> anyhow::Result<Que
     let mut spec = Spec { rate: args.rate, random: args.random, block: args.block, data: args.data };
     let mut recording = None;
     match &args.workload {
-        Some(text) if is_rate(text) => read_rate(text, &mut spec)?,
+        Some(text) if is_rate(text) => {
+            ensure!(args.rate.is_none(), "--workload {text}: a rate, and --rate too; expected one of them");
+            read_rate(text, &mut spec)?;
+        }
         Some(file) => recording = Some(file),
         None => {}
     }

@@ -136,6 +136,14 @@ fn what_cannot_be_fitted_is_refused_with_the_reason() {
     refused(&["check", "generic-8g", &short], "short.txt: a record of 128 KiB in a file of 64 KiB");
     refused(&["fit", &big, "--kind", "emmc"], "big.txt: iozone: a file of 20 GiB");
     refused(&["fit", &odd, "--kind", "emmc"], "odd.txt: iozone: row \"500\"");
+    refused(
+        &["fit", &table, "--kind", "sd", "--registers", "sim:generic-8g"],
+        "--registers sim:generic-8g: those of an eMMC; the fit is of an SD card",
+    );
+    refused(&["fit", &table, "--kind", "emmc", "--like", "generic-8g"], "--like generic-8g: expected a profile that");
+    let units = "testdata/flashbench/toshiba-2011.txt";
+    let units = format!("{}/../../{units}", env!("CARGO_MANIFEST_DIR"));
+    refused(&["fit", &units, "--kind", "emmc", "--hold-out", "columns"], "--hold-out needs a table of iozone");
     // One table of one card.
     let published = "ref:nine-cards-sandisk-ultra-8gb";
     let cards = "results of sim:generic-8g and SanDisk 'Ultra' 8GB; expected those of one card";
@@ -152,6 +160,20 @@ fn what_cannot_be_fitted_is_refused_with_the_reason() {
     to(&folder.join("missing/p.toml").display().to_string(), "there is no folder");
     to(&folder.display().to_string(), "is a folder; expected a file");
     to(&odd, "is the source itself");
+}
+
+/// Each file that is read is kept, with --force too.
+#[test]
+fn no_source_of_a_fit_is_overwritten() {
+    let folder = scratch("twin_sources");
+    let table = table(&folder, "generic-8g");
+    let source = save(&folder, "source.toml", "something");
+    for option in ["--registers", "--host", "--base", "--like"] {
+        let run =
+            emmclab(["twin", "fit", &table, "--kind", "emmc", option, &source, "-o", &source, "--force"]).exits(4);
+        assert!(run.stderr.contains("source.toml: is the source itself"), "{option}: {}", run.stderr);
+        assert_eq!(std::fs::read_to_string(&source).unwrap(), "something");
+    }
 }
 
 /// Text does not say which card it is from; and what is not repeated is listed.
