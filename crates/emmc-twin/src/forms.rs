@@ -34,6 +34,8 @@ const QUICK_ROUNDS: u32 = 1;
 
 /// Forms that match the cells nearly as well count beside the best one: the difference of their costs.
 const RIVAL: f64 = 2.0;
+/// An unusual form must match them better than by this.
+const UNUSUAL: f64 = 1.0;
 /// Such forms at most, the best one included.
 const RIVALS: usize = 2;
 
@@ -166,7 +168,11 @@ pub(crate) fn search_pages(kind: CardKind, measured: &Measured, with: &Given<'_>
         Some((corrected.improve(&first.part, last.file_bytes, (LAST / count / 2, slopes)), last.ensemble))
     });
     let searched: Vec<(Fitted, Ensemble)> = searched.collect();
-    let found = best(searched.iter().map(|(fitted, _)| fitted.clone()))?;
+    // A random read that reads more than it was asked for is unusual: the cells must show it.
+    let cost = |(fitted, _): &&(Fitted, Ensemble)| {
+        fitted.minimum.cost + if fitted.part.firmware.read_ahead_always { UNUSUAL } else { 0.0 }
+    };
+    let found = searched.iter().min_by(|a, b| cost(a).total_cmp(&cost(b)))?.0.clone();
     let is_alike = |fitted: &Fitted| fitted.minimum.cost < found.minimum.cost + RIVAL;
     let alike = searched.iter().filter(|(fitted, _)| is_alike(fitted)).map(|(_, ensemble)| ensemble);
     let at: Vec<f64> = found.part.values.iter().map(|value| value.ln()).collect();
