@@ -44,7 +44,7 @@ pub(crate) fn deliver(
 /// Finds out before long work whether [`deliver`] could write its result, as far as that can be known.
 ///
 /// Errors: as [`deliver`].
-#[cfg(any(feature = "sim", feature = "clone"))]
+#[cfg(any(all(feature = "html", feature = "sim"), feature = "twin", feature = "clone"))]
 pub(crate) fn check(path: &Path, replace: bool, inputs: &[&Path]) -> anyhow::Result<()> {
     if path == Path::new("-") {
         return Ok(());
