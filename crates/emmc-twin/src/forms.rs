@@ -34,10 +34,11 @@ const QUICK_ROUNDS: u32 = 1;
 
 /// Forms that match the cells nearly as well count beside the best one: the difference of their costs.
 const RIVAL: f64 = 2.0;
-/// An unusual form must match them better than by this.
-const UNUSUAL: f64 = 1.0;
 /// Such forms at most, the best one included.
 const RIVALS: usize = 2;
+/// An unusual form is chosen if it matches the cells better than a usual one by more than this: the difference of
+/// their costs.
+const UNUSUAL: f64 = 1.0;
 
 /// A form that is tried.
 struct Form {

@@ -101,7 +101,7 @@ fn ends(line: &str) -> Vec<(&str, usize)> {
     words.filter(|(word, _)| !word.is_empty()).collect()
 }
 
-/// Whether it begins with a file size and a record size.
+/// Whether it begins with a number: the file size of a row.
 fn is_row(cells: &[(&str, usize)]) -> bool {
     let is_number = |(word, _): &(&str, usize)| word.bytes().all(|byte| byte.is_ascii_digit());
     cells.first().is_some_and(is_number)

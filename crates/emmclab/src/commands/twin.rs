@@ -136,21 +136,19 @@ fn fit(args: &TwinFitArgs, output: &mut Output) -> CommandResult {
     bar.into_inner().finish();
     let (mut profile, twin) = fitted.with_context(|| name.clone())?;
     let twin = Twin { measurements: name.clone(), target: target.clone(), notes, ..twin };
+    let mut written = Ok(true);
     if let Some(path) = &args.output {
         let stem = path.file_stem().and_then(|stem| stem.to_str()).unwrap_or_default();
         name_profile(&mut profile, stem, args, (&twin, &known));
         let text = text(&profile).with_context(|| path.display().to_string())?;
-        match deliver(output, path, &text, args.force, &inputs) {
-            Ok(false) => return Ok(Exit::Good),
-            Ok(true) => {}
-            Err(error) => {
-                // The parameters are minutes of work.
-                output.print(FIT_SCHEMA, &twin, present::fitted)?;
-                return Err(error);
-            }
+        written = deliver(output, path, &text, args.force, &inputs);
+        if matches!(written, Ok(false)) {
+            return Ok(Exit::Good);
         }
     }
+    // The parameters are minutes of work: they are printed also where the profile could not be written.
     output.print(FIT_SCHEMA, &twin, present::fitted)?;
+    written?;
     Ok(Exit::Good)
 }
 
