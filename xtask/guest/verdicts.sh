@@ -1,4 +1,5 @@
 # probe on a real kernel, on one clock with the card: its verdicts are those of the same card in simulated time.
+# trial: --profile toshiba-7au --controller no-cqe --uml --in-turn
 # trial: --profile sandisk-20au --controller no-cqe --uml --in-turn
 # trial: --profile generic-8g --controller no-cqe --uml --in-turn
 # trial: --profile friendlyelec-emmc-8g --controller no-cqe --uml --in-turn

@@ -5,12 +5,29 @@ use emmc_units::{Instant, Nanos, Rng};
 use emmc_workload::BenchError;
 
 use crate::result::Spent;
+use crate::robust::median;
 
 /// The name in messages.
 pub(crate) const NAME: &str = "probe";
 
 /// Stops the probe by returning `false`; gets what it does and what it has spent.
 pub(crate) type Watching<'a> = &'a mut dyn FnMut(&str, &Spent) -> bool;
+
+/// Writes of each kind by which the way to write durably is chosen, and their size. Unit of the size: bytes.
+const TRIED: usize = 6;
+const TRIED_BYTES: u64 = 128 << 10;
+/// Writes with FUA that take this many times longer are not only that.
+const SLOWER: f64 = 2.0;
+
+/// How a write becomes durable.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Durable {
+    /// With FUA. Linux makes a reliable write of it, if the card takes those, and that may cost a card as much as a
+    /// merge.
+    Through,
+    /// By a flush after it, for which the kernel asks the card again and again, less often each time.
+    Flushed,
+}
 
 /// A target under probe.
 pub(crate) struct Requests<'a> {
@@ -27,13 +44,25 @@ pub(crate) struct Requests<'a> {
     pub(crate) rng: Rng,
     began: Instant,
     step: &'static str,
+    durable: Durable,
 }
 
 impl<'a> Requests<'a> {
     pub(crate) fn new(target: &'a mut dyn BlockTarget, watch: Watching<'a>, seed: u64) -> Self {
         let (began, to) = (target.now(), target.shape().size_bytes);
-        let spent = Spent::default();
-        Self { target, watch, from: 0, to, budget_bytes: 0, until: None, spent, rng: Rng::new(seed), began, step: "" }
+        Self {
+            target,
+            watch,
+            from: 0,
+            to,
+            budget_bytes: 0,
+            until: None,
+            spent: Spent::default(),
+            rng: Rng::new(seed),
+            began,
+            step: "",
+            durable: Durable::Through,
+        }
     }
 
     /// Names what is done next.
@@ -164,7 +193,36 @@ impl<'a> Requests<'a> {
 
     /// The time of a durable write. Unit: microseconds.
     pub(crate) fn write(&mut self, offset: u64, bytes: u64) -> Result<f64, BenchError> {
-        self.request(BlockOp::Write, offset, bytes, true)
+        match self.durable {
+            Durable::Through => self.request(BlockOp::Write, offset, bytes, true),
+            Durable::Flushed => Ok(self.request(BlockOp::Write, offset, bytes, false)? + self.flush()?),
+        }
+    }
+
+    /// Chooses how writes become durable on a real card, by writes of both kinds in turn from a place on; returns a
+    /// remark if the usual way is not the one.
+    pub(crate) fn choose_durable(&mut self, from: u64) -> Result<Option<String>, BenchError> {
+        if !self.is_real() {
+            return Ok(None);
+        }
+        self.step("ways to write durably");
+        let mut times = [Vec::new(), Vec::new()];
+        for index in 0..2 * TRIED as u64 {
+            let kind = (index % 2) as usize;
+            self.durable = [Durable::Through, Durable::Flushed][kind];
+            times[kind].push(self.write(from + index * TRIED_BYTES, TRIED_BYTES)?);
+        }
+        // The first ones open a unit.
+        let [through, flushed] = times.map(|times| median(&times[1..]));
+        self.durable = if through > flushed * SLOWER { Durable::Flushed } else { Durable::Through };
+        let remark = format!(
+            "Durable writes were made by a flush after each: with FUA, which the kernel turns into reliable writes where \
+             the card has them, {} KiB take {:.1} ms instead of {:.1} ms.",
+            TRIED_BYTES >> 10,
+            through / 1e3,
+            flushed / 1e3
+        );
+        Ok((self.durable == Durable::Flushed).then_some(remark))
     }
 
     /// The time of a write that may stay in a volatile cache. Unit: microseconds.
@@ -207,5 +265,79 @@ impl<'a> Requests<'a> {
             at += bytes;
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use emmc_port::TargetShape;
+
+    use super::*;
+
+    /// A target that takes a microsecond for each request, but for a write with FUA.
+    struct Recorder {
+        shape: TargetShape,
+        now: Instant,
+        through: Nanos,
+        requests: Vec<BlockRequest>,
+    }
+
+    impl BlockTarget for Recorder {
+        fn shape(&self) -> &TargetShape {
+            &self.shape
+        }
+
+        fn now(&mut self) -> Instant {
+            self.now
+        }
+
+        fn submit(&mut self, request: BlockRequest) -> Result<(), TargetError> {
+            self.requests.push(request);
+            Ok(())
+        }
+
+        fn wait(&mut self) -> Result<BlockDone, TargetError> {
+            let request = *self.requests.last().expect("a request was submitted");
+            let submitted = self.now;
+            self.now = submitted + if request.through { self.through } else { Nanos::from_micros(1) };
+            Ok(BlockDone { request, submitted, done: self.now, error: None })
+        }
+
+        fn idle(&mut self, time: Nanos) -> Result<(), TargetError> {
+            self.now = self.now + time;
+            Ok(())
+        }
+    }
+
+    /// A flush after each where FUA takes much longer; on virtual cards nothing is tried.
+    #[test]
+    fn durable_writes_are_made_in_the_faster_way() {
+        let written = |kind: TargetKind, through_us: u64| {
+            let shape = TargetShape {
+                name: "card".into(),
+                kind,
+                size_bytes: 4 << 20,
+                sector_bytes: 512,
+                depth_max: 1,
+                can_trim: false,
+                engine: "recorded",
+            };
+            let through = Nanos::from_micros(through_us);
+            let mut target = Recorder { shape, now: Instant::START, through, requests: Vec::new() };
+            let mut watch = |_: &str, _: &Spent| true;
+            let mut requests = Requests::new(&mut target, &mut watch, 1);
+            requests.budget_bytes = 2 << 20;
+            let remark = requests.choose_durable(1 << 20).unwrap();
+            let tried = requests.spent.written_bytes;
+            requests.budget_bytes = tried + 4096;
+            let us = requests.write(4096, 4096).unwrap();
+            assert!(requests.write(8192, 4096).is_err(), "beyond the budget");
+            let last = target.requests[target.requests.len() - 1];
+            (us, (last.op, last.through), remark.is_some(), tried)
+        };
+        let tried = 2 * TRIED as u64 * TRIED_BYTES;
+        assert_eq!(written(TargetKind::Device, 100), (2.0, (BlockOp::Flush, false), true, tried));
+        assert_eq!(written(TargetKind::Device, 3), (3.0, (BlockOp::Write, true), false, tried));
+        assert_eq!(written(TargetKind::Simulated, 100), (100.0, (BlockOp::Write, true), false, 0));
     }
 }

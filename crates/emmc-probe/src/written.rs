@@ -79,6 +79,7 @@ pub(crate) fn written(
     let end = requests.to;
     let zone = (end - FILLED - STEPS_BYTES) / (4 * MIB) * (4 * MIB);
     let sweep = (zone - SWEEP_MAX.min(room / 4)) / (4 * MIB) * (4 * MIB);
+    remarks.extend(tried(requests.choose_durable(zone))?.unwrap_or_default());
     let filled = tried(requests.fill(zone, end))?;
     if settings.has(Part::Page) {
         let measured = match &filled {

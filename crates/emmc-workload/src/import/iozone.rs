@@ -9,6 +9,10 @@ use crate::result::measurement::Measurement;
 use crate::result::{Outcome, Pivot};
 
 const TABLE: &str = "iozone";
+const COMMAND_LINE: &str = "Command line used:";
+/// A remark.
+pub const THROUGH_CACHE: &str =
+    "iozone ran without -I, through the page cache: its figures may be those of memory, not of the card";
 /// In the table's order, with the name in the Excel part; operation, order.
 const COLUMNS: [(&str, &str, &str, &str); 13] = [
     ("write", "writer", "write", "sequential"),
@@ -81,13 +85,22 @@ fn unit(text: &Text<'_>) -> Result<(), ImportError> {
 }
 
 fn told(text: &Text<'_>) -> Vec<String> {
-    let starts = ["Command line used:", "Output is in"];
+    let starts = [COMMAND_LINE, "Output is in"];
     let lines = text.lines.iter().map(|line| line.trim());
     let mut told: Vec<String> =
         lines.filter(|line| starts.iter().any(|s| line.starts_with(s))).map(Into::into).collect();
     told.dedup();
     told.truncate(4);
+    if told.iter().any(|line| is_cached(line)) {
+        told.push(THROUGH_CACHE.into());
+    }
     told
+}
+
+/// Whether a line is the command line of a run through the page cache.
+fn is_cached(line: &str) -> bool {
+    let is_direct = |word: &str| word.starts_with('-') && word.contains('I');
+    line.split_once(COMMAND_LINE).is_some_and(|(_, command)| !command.split_whitespace().any(is_direct))
 }
 
 /// Where each word of a line ends, in characters.

@@ -20,6 +20,7 @@ mod tests;
 pub use dd::UNSYNCED;
 use emmc_port::TargetKind;
 pub use emmclab::bench_result;
+pub use iozone::THROUGH_CACHE;
 pub(crate) use iozone::measurements as iozone_measurements;
 #[cfg(test)]
 pub(crate) use rate::published_rate;

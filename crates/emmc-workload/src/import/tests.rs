@@ -54,7 +54,21 @@ fn iozone_cells_are_assigned_by_column() {
     assert_eq!(columns, ["write", "rewrite", "random read", "random write"]);
     let read = cell(&result, "1024", "random read");
     assert_eq!((read.mb_per_s, read.requests, read.bytes), (290025.0 * 1024.0 / 1e6, Some(100), Some(100 << 20)));
-    assert!(result.outcomes[0].remarks[0].starts_with("Command line used: ./iozone -e -I"));
+    let remarks = &result.outcomes[0].remarks;
+    assert!(remarks[0].starts_with("Command line used: ./iozone -e -I"));
+    assert!(!remarks.contains(&THROUGH_CACHE.to_owned()), "{remarks:?}");
+}
+
+/// Without -I, alone or among other letters, the figures are those of memory.
+#[test]
+fn an_iozone_through_the_page_cache_is_remarked() {
+    let text = std::fs::read_to_string(testdata("bench_results/iozone_3.492.txt")).unwrap();
+    let remarked = |flags: &str| {
+        let result = read("f", text.replace("-e -I -a", flags).as_bytes()).unwrap();
+        result.outcomes[0].remarks.contains(&THROUGH_CACHE.to_owned())
+    };
+    assert!(remarked("-e -a") && remarked("-a"));
+    assert!(!remarked("-aIe") && !remarked("-a -I"));
 }
 
 /// Another unit, or a line of another program between the rows, would be speeds that nobody measured.

@@ -58,7 +58,8 @@ pub(crate) struct TwinFitArgs {
     /// Replace an existing file
     #[arg(long, requires = "output")]
     pub(crate) force: bool,
-    /// Profiles that this command made of other parts: what the measurements do not show is taken to be as in them
+    /// Profiles that this command made of other parts, at least three: what the measurements do not show is taken to
+    /// be as in them
     #[arg(long, num_args = 1.., value_name = "PROFILE.toml", value_hint = ValueHint::FilePath)]
     pub(crate) like: Vec<String>,
     /// Fit again without some of the cells, and report how well that predicts them

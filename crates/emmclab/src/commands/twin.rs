@@ -9,7 +9,7 @@ use emmc_card::profile::{MeasuringHost, Profile};
 use emmc_host::{HostDescription, RequestCost};
 use emmc_regs::CardKind;
 use emmc_twin::{Baseline, Cell, Checked, HoldOut, Known, Measured, Plan, SimulateError, Twin, simulate};
-use emmc_workload::import::SavedResult;
+use emmc_workload::import::{SavedResult, THROUGH_CACHE};
 
 use super::compare::open;
 use crate::CommandResult;
@@ -72,13 +72,12 @@ fn input(names: &[String]) -> anyhow::Result<Input> {
         all.outcomes.extend(result.outcomes);
     }
     let measured = Measured::of(&all)?;
-    let notes = match names.len() {
-        2.. if !nameless.is_empty() => vec![format!(
-            "{}: the text does not say which card it is from: it must be the card of the others",
-            nameless.join(", ")
-        )],
-        _ => Vec::new(),
-    };
+    let mut notes = Vec::new();
+    if names.len() > 1 && !nameless.is_empty() {
+        let which = nameless.join(", ");
+        notes.push(format!("{which}: the text does not say which card it is from: it must be the card of the others"));
+    }
+    notes.extend(all.outcomes.iter().flat_map(|outcome| &outcome.remarks).filter(|one| *one == THROUGH_CACHE).cloned());
     Ok(Input { name: all.name, target: all.target, measured, notes })
 }
 
@@ -102,6 +101,13 @@ fn fit(args: &TwinFitArgs, output: &mut Output) -> CommandResult {
     let inputs: Vec<&Path> =
         args.measurements.iter().chain(others).map(|name| Path::new(name.trim_start_matches("sim:"))).collect();
     if let Some(path) = &args.output {
+        // A file that exists without the ending may be a device or a pipe.
+        let is_found = path.as_os_str() == "-" || path.extension().is_some_and(|ending| ending == "toml");
+        ensure!(
+            is_found || path.exists(),
+            "-o {}: expected NAME.toml, because a profile in a file is found by that ending",
+            path.display()
+        );
         save::check(path, args.force, &inputs)?;
     }
     let Input { name, target, measured, notes } = input(&args.measurements)?;
