@@ -82,6 +82,9 @@ struct Around {
 const FS_BLOCK_BYTES: u64 = 4096;
 /// Cores of a host of which only its time is known. Assumed: most boards have four.
 const CORES: usize = 4;
+/// The largest part of a direct call that the kernel hands over at once. Source: BIO_MAX_VECS, 256 pages of 4 KiB, in
+/// include/linux/bio.h. Unit: bytes.
+const BIO_BYTES: u64 = 1 << 20;
 
 impl<T: SimulatedTarget> HostTarget<T> {
     /// A card behind the host on which it was measured, of which only its own time of a read and of a write is known,
@@ -164,8 +167,9 @@ impl<T: SimulatedTarget> HostTarget<T> {
 
     /// The host's times around a direct request.
     fn around(&self, request: &BlockRequest) -> Around {
-        let bytes = request.bytes;
         let is_read = request.op == BlockOp::Read;
+        // Of a larger call, the host prepares and completes the other parts while the card works.
+        let bytes = request.bytes.min(BIO_BYTES);
         if let Some(costs) = &self.costs {
             let cost = if is_read { &costs.read } else { &costs.write };
             return Around {
@@ -180,7 +184,8 @@ impl<T: SimulatedTarget> HostTarget<T> {
         let model = self.models.as_ref().map(|[read, write]| if is_read { read } else { write });
         let of = |time: fn(&HostModel, u64) -> Nanos| model.map_or(Nanos::ZERO, |model| time(model, bytes));
         let post = of(HostModel::post);
-        let (between, pre) = (of(HostModel::between), of(HostModel::pre));
+        let between = model.map_or(Nanos::ZERO, |model| model.between(request.bytes));
+        let pre = of(HostModel::pre);
         Around { between, pre, overlap: Nanos::ZERO, post, post_busy: post, gap: self.gap }
     }
 

@@ -29,7 +29,7 @@ pub use command_target::CommandTarget;
 use polling::POLLING;
 use queue::Queue;
 
-/// The largest command of a host; larger requests are several commands in sequence.
+/// The largest command of most hosts.
 ///
 /// Source: `max_req_size` in the kernel's sdhci.c. Unit: bytes.
 const COMMAND_BYTES: u64 = 512 << 10;
@@ -44,6 +44,8 @@ pub struct SimTarget {
     shape: TargetShape,
     now: Instant,
     access: Access,
+    /// The largest command of the host; larger requests are several commands in sequence.
+    command_bytes: u64,
     /// Parallel requests in the card.
     slots: usize,
     /// How often the host asks for ready tasks of the command queue while no data moves; `None`: no queue is used.
@@ -103,6 +105,7 @@ impl SimTarget {
             shape,
             now,
             access,
+            command_bytes: COMMAND_BYTES,
             slots,
             polling,
             asks_for_flushes: true,
@@ -127,6 +130,12 @@ impl SimTarget {
     /// Whether the card can process several requests in parallel.
     pub fn queues(&self) -> bool {
         self.slots > 1
+    }
+
+    /// The same behind a host whose largest command is another one; whole sectors, 512 KiB if it is not set.
+    pub fn with_commands_of(mut self, bytes: u64) -> Self {
+        self.command_bytes = bytes.max(SECTOR_BYTES) / SECTOR_BYTES * SECTOR_BYTES;
+        self
     }
 
     /// The card, for inspection.
@@ -161,7 +170,7 @@ impl SimTarget {
     /// Returns when all commands of a request are done.
     #[inline(always)]
     fn hand_over(&mut self, request: &BlockRequest, now: Instant) -> Result<Instant, StorageError> {
-        if request.bytes <= COMMAND_BYTES || matches!(request.op, BlockOp::Trim | BlockOp::Flush) {
+        if request.bytes <= self.command_bytes || matches!(request.op, BlockOp::Trim | BlockOp::Flush) {
             return self.command(request, now);
         }
         self.commands(request, now)
@@ -171,7 +180,7 @@ impl SimTarget {
     fn commands(&mut self, request: &BlockRequest, now: Instant) -> Result<Instant, StorageError> {
         let (mut at, mut left) = (now, *request);
         while left.bytes > 0 {
-            let bytes = left.bytes.min(COMMAND_BYTES);
+            let bytes = left.bytes.min(self.command_bytes);
             at = self.command(&BlockRequest { bytes, ..left }, at)?;
             left.offset_bytes += bytes;
             left.bytes -= bytes;

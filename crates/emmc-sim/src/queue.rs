@@ -21,8 +21,8 @@ use emmc_card::device::StorageError;
 use emmc_port::{BlockOp, BlockRequest, TargetError};
 use emmc_units::{Instant, Nanos, SECTOR_BYTES};
 
+use crate::SimTarget;
 use crate::polling::POLLING;
-use crate::{COMMAND_BYTES, SimTarget};
 
 /// Commands before their transfer.
 #[derive(Debug, Default)]
@@ -55,8 +55,8 @@ pub(crate) struct Command {
 }
 
 impl Command {
-    /// Whether Linux makes one command of this and a request that comes later.
-    fn takes(&self, request: &BlockRequest) -> bool {
+    /// Whether Linux makes one command of this and a request that comes later, of at most `most` bytes.
+    fn takes(&self, request: &BlockRequest, most: u64) -> bool {
         let own = &self.request;
         let has_data = matches!(request.op, BlockOp::Read | BlockOp::Write);
         let adjoins = |one: &BlockRequest, next: &BlockRequest| one.offset_bytes + one.bytes == next.offset_bytes;
@@ -64,7 +64,7 @@ impl Command {
             && own.op == request.op
             && !own.through
             && !request.through
-            && own.bytes + request.bytes <= COMMAND_BYTES
+            && own.bytes + request.bytes <= most
             && (adjoins(own, request) || adjoins(request, own))
     }
 }
@@ -76,7 +76,8 @@ impl SimTarget {
         if self.queue.waiting.is_empty() && self.queue.with_slot < self.commands_max {
             return self.start_command(Command { request, first: place, last: place }, at);
         }
-        match self.queue.waiting.iter_mut().rev().find(|(command, _)| command.takes(&request)) {
+        let most = self.command_bytes;
+        match self.queue.waiting.iter_mut().rev().find(|(command, _)| command.takes(&request, most)) {
             Some((command, _)) => {
                 command.request.offset_bytes = command.request.offset_bytes.min(request.offset_bytes);
                 command.request.bytes += request.bytes;
@@ -100,7 +101,7 @@ impl SimTarget {
             self.ended_at(command.first, outcome);
             return Ok(());
         }
-        if matches!(request.op, BlockOp::Trim | BlockOp::Flush) || request.bytes > COMMAND_BYTES {
+        if matches!(request.op, BlockOp::Trim | BlockOp::Flush) || request.bytes > self.command_bytes {
             self.transfer_all()?;
             let outcome = self.outcome(&request, at)?;
             self.ended_at(command.first, outcome);

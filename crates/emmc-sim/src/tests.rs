@@ -155,6 +155,22 @@ fn a_large_request_is_split_as_linux_splits_it() {
     assert_eq!(took(4 << 20), took(512 << 10));
 }
 
+/// A host with larger commands saves what each costs.
+#[test]
+fn a_larger_command_is_one() {
+    let took = |command_bytes: u64| {
+        let mut target = target("generic-8g", false).with_commands_of(command_bytes);
+        target.submit(request(BlockOp::Read, 0, 4 << 20, 0)).unwrap();
+        let done = target.wait().unwrap();
+        (done.latency(), target.device().profile().controller.read_overhead_us)
+    };
+    let (halves, overhead_us) = took(512 << 10);
+    let saved = Nanos(halves.0 - took(1 << 20).0.0);
+    // Four commands of eight, each with the firmware's time and its own on the bus.
+    assert!(saved >= Nanos::from_micros_f64(4.0 * overhead_us), "{saved}");
+    assert!(saved < Nanos::from_micros_f64(4.0 * (overhead_us + 100.0)), "{saved}");
+}
+
 /// Counted unit by unit, over layers with a map, with a log before it, and with segments.
 #[test]
 fn the_mapped_share_is_exact() {

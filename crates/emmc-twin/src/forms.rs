@@ -1,11 +1,13 @@
 //! The search for a card that maps pages: form by form, each with an ensemble, then the best one to the end.
 
 use emmc_regs::CardKind;
+use nalgebra::DMatrix;
 
+use crate::cell;
 use crate::ensemble::Ensemble;
 use crate::fit::{Fitted, Given, Training, best, plausible};
 use crate::measured::Measured;
-use crate::part::{Firmware, PAGES_KIB, Part};
+use crate::part::{COMMANDS_KIB, Firmware, PAGES_KIB, Part};
 
 /// Files of a search are at most this large, so that a simulation is short. Unit: bytes.
 const SMALL_FILE_BYTES: u64 = 32 << 20;
@@ -130,16 +132,24 @@ fn rivals(
     training: &Training<'_>,
 ) -> Option<(Vec<Part>, Ensemble)> {
     let mut rivals: Vec<Fitted> = found.iter().map(|(fitted, _)| fitted.clone()).collect();
-    let (first, Form { file_bytes, ensemble, .. }) = found.into_iter().next()?;
+    let (mut first, Form { file_bytes, ensemble, .. }) = found.into_iter().next()?;
+    let improved = |part: Part, slopes: &DMatrix<f64>| {
+        training.corrected_at(&part, file_bytes).improve(&part, file_bytes, (OTHERS, Some(slopes)))
+    };
+    // What the host sends at once comes first: all others have that.
+    if cell::records(&training.measured.cells).iter().any(|kib| *kib > u64::from(COMMANDS_KIB[0])) {
+        let other = COMMANDS_KIB.iter().find(|kib| **kib != first.part.firmware.command_kib);
+        let other = other.map(|kib| improved(first.part.clone().with_commands(*kib), &first.minimum.jacobian));
+        rivals.extend(other.clone());
+        first = best([first].into_iter().chain(other))?;
+    }
     let otherwise = training.reads().and_then(|reads| read_as(first.part.clone().bound_otherwise(), &reads));
     let otherwise = otherwise.map(|found| first.part.reading_as(&found.part));
     // An ensemble of another size of a page may have lost its way: once more from where the best one is.
     let other_pages = reading.iter().filter(|reading| reading.firmware.page_kib != first.part.firmware.page_kib);
     let others = first.part.other_firmwares(firmwares).into_iter().chain(otherwise);
     let others = others.chain(other_pages.map(|reading| first.part.reading_as(reading)));
-    let slopes = Some(&first.minimum.jacobian);
-    let improved = |part: Part| training.corrected_at(&part, file_bytes).improve(&part, file_bytes, (OTHERS, slopes));
-    rivals.extend(others.map(improved));
+    rivals.extend(others.map(|part| improved(part, &first.minimum.jacobian)));
     rivals.sort_by(|a, b| a.minimum.cost.total_cmp(&b.minimum.cost));
     let least = rivals[0].minimum.cost;
     let alike = rivals.into_iter().take_while(|rival| rival.minimum.cost < least + RIVAL).take(RIVALS);

@@ -26,6 +26,8 @@ pub struct Firmware {
     pub merges_each_write: bool,
     /// Small writes fill a log of sectors; whenever it is full, a merge unit is completed.
     pub logs_sectors: bool,
+    /// The host's largest command. Unit: KiB.
+    pub command_kib: u32,
     /// It maps whole allocation units, of which a few are open; absent: it maps pages.
     pub segment: Option<Segment>,
 }
@@ -52,6 +54,10 @@ const PLANES: u32 = 2;
 /// Pages of the flash from which a search chooses; it begins with the first. Unit: KiB.
 pub(crate) const PAGES_KIB: [u32; 3] = [16, 8, 4];
 
+/// Largest commands of a host from which a search chooses; it begins with the first: sdhci.c, and dw_mmc.c with
+/// descriptors of 32 bits. Unit: KiB.
+pub(crate) const COMMANDS_KIB: [u32; 2] = [512, 1024];
+
 /// A block of the templates' log: one bit of two a cell, in 256 pages of two planes. Unit: MiB.
 const LOG_BLOCK_MIB: f64 = 4.0;
 /// The log from which a search begins: folded in every row of the published tables.
@@ -69,6 +75,7 @@ pub(crate) fn firmwares() -> Vec<Firmware> {
             page_kib: PAGES_KIB[0],
             merges_each_write: false,
             logs_sectors: false,
+            command_kib: COMMANDS_KIB[0],
             segment: None,
         })
     };
@@ -175,6 +182,7 @@ impl Part {
             page_kib: nand.page_bytes >> 10,
             merges_each_write: controller.merge_each_write,
             logs_sectors: controller.small_log_bytes > 0,
+            command_kib: profile.host.unwrap_or_default().command_kib,
             segment: None,
         };
         let stripe_kib = f64::from(PLANES * firmware.page_kib);
@@ -327,6 +335,7 @@ impl Part {
             read_us: value(index::HOST_READ),
             write_us: value(index::HOST_WRITE),
             us_per_kib: value(index::HOST_KIB),
+            command_kib: self.firmware.command_kib,
         }));
         self.known.set_times(&mut profile);
         set_clock(&mut profile.controller, value(index::BUS));

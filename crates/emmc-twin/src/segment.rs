@@ -1,13 +1,13 @@
 //! The form of cards that map whole allocation units: their parameters, their start from flashbench -O, the profile.
 
-use emmc_card::profile::{MeasuringHost, Profile, ProfileError};
+use emmc_card::profile::{Profile, ProfileError};
 use emmc_regs::CardKind;
 use serde::Serialize;
 
 use crate::cell::{Cell, Column, time};
 use crate::known::Known;
 use crate::least_squares::Reach;
-use crate::part::{Firmware, Parameter, Part, parameter, set_clock};
+use crate::part::{COMMANDS_KIB, Firmware, Parameter, Part, parameter, set_clock};
 
 /// How a card maps allocation units: tried, not searched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -142,6 +142,7 @@ fn start(kind: CardKind, cells: &[Cell], page_kib: u32, segment: Segment) -> Par
     }
     let firmware = Firmware {
         threshold_kib: 0,
+        command_kib: COMMANDS_KIB[0],
         read_ahead_always: false,
         page_kib,
         merges_each_write: false,
@@ -175,7 +176,7 @@ pub(crate) fn profile(part: &Part, segment: &Segment) -> Result<Profile, Profile
     controller.read_overhead_us = value(index::READ);
     controller.write_overhead_us = value(index::WRITE);
     controller.buffer_bytes = segment.buffer_kib << 10;
-    profile.host = Some(part.known.host.unwrap_or(MeasuringHost { read_us: 0.0, write_us: 0.0, us_per_kib: 0.0 }));
+    profile.host = Some(part.known.host.unwrap_or_default());
     part.known.set_times(&mut profile);
     set_clock(&mut profile.controller, value(index::BUS));
     profile.check()?;

@@ -61,6 +61,7 @@ fn target(profile: &Profile) -> Result<Target, SimulateError> {
     let device = Device::new(profile.clone(), DeviceOptions { keep: StoredContent::Nothing, seed: 1 })
         .map_err(|error| SimulateError::Card(error.to_string()))?;
     let card = SimTarget::new(device, &profile.name, Instant::START, true);
+    let card = card.with_commands_of(u64::from(host.command_kib) << 10);
     let [read, write, per_kib] = [host.read_us, host.write_us, host.us_per_kib].map(Nanos::from_micros_f64);
     Ok(HostTarget::measured(card, read, write, per_kib))
 }

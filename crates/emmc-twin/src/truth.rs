@@ -12,7 +12,7 @@ use crate::cell::{Cell, Column, Figure, Requests, time};
 use crate::known::Known;
 use crate::measured::Measured;
 use crate::parameters::PARAMETERS;
-use crate::part::{Firmware, Part};
+use crate::part::{COMMANDS_KIB, Firmware, Part};
 use crate::result::{ErrorSummary, Twin};
 use crate::simulate::{Plan, SimulateError, simulate, small};
 use crate::what_if::{Answer, Change, Question, Setup, WhatIfError, Written, what_if};
@@ -120,6 +120,7 @@ impl HiddenCard {
             page_kib: if flip() { 16 } else { 8 },
             merges_each_write: false,
             logs_sectors: false,
+            command_kib: COMMANDS_KIB[0],
             segment: None,
         };
         let part = Part { kind: CardKind::Emmc, firmware, values, known: Known::default() };

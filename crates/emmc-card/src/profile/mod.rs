@@ -58,7 +58,7 @@ pub struct Profile {
 }
 
 /// The host's share of a measured request: not part of the card. A benchmark without a board adds it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct MeasuringHost {
     /// Its own time of a read, one request at a time.
@@ -76,6 +76,22 @@ pub struct MeasuringHost {
     /// Unit: microseconds.
     #[serde(default)]
     pub us_per_kib: f64,
+    /// The largest command of its driver: `max_req_size` in the kernel.
+    ///
+    /// Unit: KiB.
+    #[serde(default = "command_kib")]
+    pub command_kib: u32,
+}
+
+impl Default for MeasuringHost {
+    fn default() -> Self {
+        Self { read_us: 0.0, write_us: 0.0, us_per_kib: 0.0, command_kib: command_kib() }
+    }
+}
+
+/// That of sdhci.c. The same limit by dw_mmc.c with descriptors of 32 bits is 1024.
+fn command_kib() -> u32 {
+    512
 }
 
 /// Why a profile is refused.

@@ -248,6 +248,9 @@ fn a_measuring_host_adds_its_time_to_each_request() {
     let done = host.wait().unwrap();
     let card = Nanos::from_micros(100) + Nanos((10 << 10) * 10);
     assert_eq!(done.done.since(done.submitted), card + Nanos::from_micros(11 + 5));
+    // Of a large call it maps the first MiB; the rest while the card works.
+    let taken = one(&mut host, BlockOp::Read, 0, 4 << 20);
+    assert_eq!(taken, Nanos::from_micros(100) + Nanos((4 << 20) * 10) + Nanos::from_micros(11 + 512));
 }
 
 /// A host from a file: alone, work beside the card counts only where it is longer than the card; with others

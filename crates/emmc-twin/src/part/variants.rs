@@ -34,6 +34,12 @@ impl Part {
         self
     }
 
+    /// The same behind a host whose largest command is another one.
+    pub(crate) fn with_commands(mut self, kib: u32) -> Self {
+        self.firmware.command_kib = kib;
+        self
+    }
+
     /// The same with a unit that each write completes, and little debt: either explains slow writes beyond the small
     /// ones.
     fn merging_each_write(mut self) -> Self {
@@ -122,6 +128,15 @@ mod tests {
         let mut sectors = own.clone();
         sectors.firmware.logs_sectors = true;
         assert_eq!(sectors.other_firmwares(&firmwares()).len(), 2, "a log of sectors is no other log");
+    }
+
+    #[test]
+    fn the_largest_command_is_the_hosts() {
+        let part = part();
+        assert_eq!(part.profile().unwrap().host.unwrap().command_kib, 512);
+        let other = part.with_commands(1024).profile().unwrap();
+        assert_eq!(other.host.unwrap().command_kib, 1024);
+        assert_eq!(Part::of(&other).unwrap().firmware.command_kib, 1024);
     }
 
     /// What reads show comes from the other part, everything else stays.

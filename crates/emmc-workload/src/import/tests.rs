@@ -62,7 +62,7 @@ fn iozone_cells_are_assigned_by_column() {
 /// Without -I, alone or among other letters, the figures are those of memory.
 #[test]
 fn an_iozone_through_the_page_cache_is_remarked() {
-    let text = std::fs::read_to_string(testdata("bench_results/iozone_3.492.txt")).unwrap();
+    let text = String::from_utf8(testdata("bench_results/iozone_3.492.txt")).unwrap();
     let remarked = |flags: &str| {
         let result = read("f", text.replace("-e -I -a", flags).as_bytes()).unwrap();
         result.outcomes[0].remarks.contains(&THROUGH_CACHE.to_owned())

@@ -183,6 +183,7 @@ fn known(args: &TwinFitArgs, kind: CardKind) -> anyhow::Result<Known> {
             read_us: lone(&costs.read),
             write_us: lone(&costs.write),
             us_per_kib: (per_kib(&costs.read) + per_kib(&costs.write)) / 2.0,
+            ..MeasuringHost::default()
         });
     }
     Ok(known)

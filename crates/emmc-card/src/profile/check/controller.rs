@@ -8,6 +8,8 @@ const OVERHEAD_US_MAX: f64 = 1e6;
 const BUFFER_MAX: u32 = 1 << 28;
 /// A host's largest request.
 const SMALL_MAX: u32 = 512 << 10;
+/// From a page of memory to 65535 blocks, the most that a command can ask for. Unit: KiB.
+const COMMAND_KIB: std::ops::RangeInclusive<u32> = 4..=32_764;
 const MERGE_MAX: u32 = 64 << 20;
 /// All are looked at in each read.
 const MAP_SPANS_MAX: u32 = 64;
@@ -30,6 +32,8 @@ impl Rules<'_> {
             self.range("host.read_us", host.read_us, 0.0..=OVERHEAD_US_MAX)?;
             self.range("host.write_us", host.write_us, 0.0..=OVERHEAD_US_MAX)?;
             self.range("host.us_per_kib", host.us_per_kib, 0.0..=OVERHEAD_US_MAX)?;
+            self.range("host.command_kib", host.command_kib, COMMAND_KIB)?;
+            self.multiple("host.command_kib", host.command_kib.into(), 4)?;
         }
         self.bus()?;
         if self.is_sd() { self.sd_features() } else { self.features() }

@@ -305,6 +305,9 @@ const FTL_AND_CONTROLLER: &[(&str, &str, Spoil)] = &[
     ("controller.commit_us", "needs controller.write_buffer_bytes", |p| p.controller.commit_us = 1.0),
     ("controller.map_load_us", "needs controller.map_span_bytes", |p| p.controller.map_load_us = 1.0),
     ("controller.map_spans", "at least 1", |p| p.controller.map_span_bytes = 4 << 20),
+    ("host.command_kib", "4 to 32764", |p| {
+        p.host = Some(MeasuringHost { command_kib: 0, ..MeasuringHost::default() });
+    }),
     ("host.read_us", "0 to", |p| p.host = Some(MeasuringHost { read_us: -1.0, ..MeasuringHost::default() })),
     ("controller.write_overhead_us", "0 to", |p| p.controller.write_overhead_us = f64::NAN),
     ("controller.buffer_bytes", "16384 to", |p| p.controller.buffer_bytes = 4096),

@@ -27,7 +27,8 @@ pub(crate) fn queueing_card(profile: &str, change: impl FnOnce(&mut Profile), qu
 pub(crate) fn behind_host(profile: &str) -> HostTarget<SimTarget> {
     let host = shipped::named(profile).expect("the profile is shipped").host.unwrap_or_default();
     let [read, write, per_kib] = [host.read_us, host.write_us, host.us_per_kib].map(Nanos::from_micros_f64);
-    HostTarget::measured(card(profile, |_| ()), read, write, per_kib)
+    let card = card(profile, |_| ()).with_commands_of(u64::from(host.command_kib) << 10);
+    HostTarget::measured(card, read, write, per_kib)
 }
 
 /// The same part with a `factor`th of its blocks, each a `factor`th as large: the same shares, in far less time.

@@ -113,7 +113,8 @@ pub(super) fn measure(
             context.notes.push(format!("behind {}: {}", board.title, board.source));
             behind(host, suite, &options, stop, &mut context)?
         }
-        (None, Some(MeasuringHost { read_us, write_us, us_per_kib })) => {
+        (None, Some(MeasuringHost { read_us, write_us, us_per_kib, command_kib })) => {
+            let target = target.with_commands_of(u64::from(command_kib) << 10);
             let [read, write, per_kib] = [read_us, write_us, us_per_kib].map(Nanos::from_micros_f64);
             let host = HostTarget::measured(target, read, write, per_kib);
             let what = format!("the host on which it was measured: {read_us:.0} us a read, {write_us:.0} us a write");

@@ -188,6 +188,7 @@ fn parameters(twin: &Twin, document: &mut Document) {
             KeyValue::new("read-ahead", ahead),
             pages,
             KeyValue::new("merge unit", merged),
+            KeyValue::new("host", format!("commands of up to {} KiB", firmware.command_kib)),
         ],
         Some(segment) => vec![
             KeyValue::new(
