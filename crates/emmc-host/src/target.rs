@@ -21,7 +21,7 @@ use crate::Operation;
 use crate::board::Board;
 use crate::description::{HostDescription, RequestCosts};
 use crate::page_cache::Pages;
-use crate::system::{CardOp, CardRequest, Host, HostModel, Spent};
+use crate::system::{BIO_BYTES, CardOp, CardRequest, Host, HostModel, Spent};
 
 /// A card behind a board.
 #[derive(Debug)]
@@ -82,9 +82,6 @@ struct Around {
 const FS_BLOCK_BYTES: u64 = 4096;
 /// Cores of a host of which only its time is known. Assumed: most boards have four.
 const CORES: usize = 4;
-/// The largest part of a direct call that the kernel hands over at once. Source: BIO_MAX_VECS, 256 pages of 4 KiB, in
-/// include/linux/bio.h. Unit: bytes.
-const BIO_BYTES: u64 = 1 << 20;
 
 impl<T: SimulatedTarget> HostTarget<T> {
     /// A card behind the host on which it was measured, of which only its own time of a read and of a write is known,
@@ -182,10 +179,9 @@ impl<T: SimulatedTarget> HostTarget<T> {
             };
         }
         let model = self.models.as_ref().map(|[read, write]| if is_read { read } else { write });
-        let of = |time: fn(&HostModel, u64) -> Nanos| model.map_or(Nanos::ZERO, |model| time(model, bytes));
-        let post = of(HostModel::post);
-        let between = model.map_or(Nanos::ZERO, |model| model.between(request.bytes));
-        let pre = of(HostModel::pre);
+        let of = |time: fn(&HostModel, u64) -> Nanos, bytes| model.map_or(Nanos::ZERO, |model| time(model, bytes));
+        let [pre, post] = [HostModel::pre, HostModel::post].map(|time| of(time, bytes));
+        let between = of(HostModel::between, request.bytes);
         Around { between, pre, overlap: Nanos::ZERO, post, post_busy: post, gap: self.gap }
     }
 

@@ -15,4 +15,5 @@ mod model;
 
 pub use card::{CardOp, CardRequest, ConstantCard};
 pub use host::{Host, Spent};
+pub(crate) use model::BIO_BYTES;
 pub use model::{HostModel, Journal, ReadAhead};

@@ -53,6 +53,9 @@ pub struct ReadAhead {
     pub is_ahead: bool,
 }
 
+/// The largest part of a direct call that the kernel hands over at once. Source: BIO_MAX_VECS, 256 pages of 4 KiB, in
+/// include/linux/bio.h. Unit: bytes.
+pub(crate) const BIO_BYTES: u64 = 1 << 20;
 /// Assumed: clock_gettime, comparison of a result, entry and return of a call on a Cortex-A57; the spans begin and end
 /// inside it.
 const CALL: Nanos = Nanos::from_micros(5);
