@@ -8,6 +8,7 @@ use nalgebra::{DMatrix, DVector};
 use crate::cell::{Cell, Column, Figure, Requests, time};
 use crate::fit::{Fitted, Simulator};
 use crate::measured::Measured;
+use crate::part::Part;
 use crate::result::NextMeasurement;
 use crate::simulate::Plan;
 
@@ -72,11 +73,19 @@ pub(crate) fn next(
     simulator: &Simulator<'_>,
 ) -> Vec<NextMeasurement> {
     let part = &fitted.part;
-    let Some(before) = fitted.covariance(scale).filter(|_| part.firmware.segment.is_none()) else { return Vec::new() };
+    let before = fitted.covariance(scale).filter(|_| part.firmware.segment.is_none());
+    let Some(mut before) = before else { return Vec::new() };
     let candidates = candidates(measured);
     let mut cells: Vec<Cell> = candidates.iter().flat_map(|candidate| candidate.cells.clone()).collect();
     cells.sort_by_key(|cell| (cell.column, cell.kib));
     cells.dedup_by_key(|cell| (cell.column, cell.kib));
+    let seen: Vec<Cell> = measured.cells.iter().chain(&cells).copied().collect();
+    let used: Vec<usize> =
+        (0..part.values.len()).filter(|index| part.uses(&part.parameters()[*index], &seen)).collect();
+    // Nothing is known yet of what no cell has shown.
+    for index in used.iter().copied().filter(|index| !part.uses(&part.parameters()[*index], &measured.cells)) {
+        before[(index, index)] = WIDE * WIDE;
+    }
     let file_bytes = FILE_BYTES.min(measured.file_bytes.max(1 << 20));
     let plan = Plan {
         measured: Measured { cells, file_bytes, range_bytes: SPEED_BYTES, ..Measured::default() },
@@ -102,7 +111,7 @@ pub(crate) fn next(
         (0..at.len()).map(slope).collect::<Option<Vec<f64>>>().map(DVector::from_vec)
     };
     let mut found: Vec<NextMeasurement> =
-        candidates.iter().map(|candidate| judged(candidate, fitted, (&before, scale), &slopes)).collect();
+        candidates.iter().map(|candidate| judged(candidate, (part, &used), (&before, scale), &slopes)).collect();
     found.sort_by(|a, b| b.narrower_percent.total_cmp(&a.narrower_percent));
     found
 }
@@ -110,7 +119,7 @@ pub(crate) fn next(
 /// How much narrower the intervals become.
 fn judged(
     candidate: &Candidate,
-    fitted: &Fitted,
+    (part, used): (&Part, &[usize]),
     (before, scale): (&DMatrix<f64>, f64),
     slopes: &dyn Fn(&Cell) -> Option<DVector<f64>>,
 ) -> NextMeasurement {
@@ -122,16 +131,49 @@ fn judged(
         let spread = scale * scale + slope.dot(&gain);
         after -= &gain * gain.transpose() / spread;
     }
-    let parameters = fitted.part.parameters();
-    let used: Vec<usize> = (0..parameters.len()).collect();
+    let parameters = part.parameters();
     let ratio = |index: &usize| deviation(&after, *index) / deviation(before, *index).max(f64::MIN_POSITIVE);
     let mean = used.iter().map(|index| ratio(index).max(1e-3).ln()).sum::<f64>() / used.len().max(1) as f64;
-    let mut most: Vec<usize> = used.into_iter().filter(|index| ratio(index) < 0.7).collect();
+    let mut most: Vec<usize> = used.iter().copied().filter(|index| ratio(index) < 0.7).collect();
     most.sort_by(|a, b| ratio(a).total_cmp(&ratio(b)));
     NextMeasurement {
         what: candidate.what,
         command: candidate.command.clone(),
         narrower_percent: (1.0 - mean.exp()) * 100.0,
         parameters: most.into_iter().take(4).map(|index| parameters[index].name).collect(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use emmc_card::profile::Profile;
+    use emmc_regs::CardKind;
+
+    use super::*;
+    use crate::known::Known;
+    use crate::least_squares::Minimum;
+    use crate::part::{PARAMETERS, firmwares, index};
+    use crate::simulate::simulate;
+
+    /// A parameter that the part does not have gains nothing; one that no cell has shown yet gains by those that do.
+    #[test]
+    fn what_is_not_used_is_not_narrowed() {
+        let cell = |column, kib| Cell { column, kib, us: 300.0 };
+        let cells: Vec<Cell> = [4, 64].into_iter().flat_map(|kib| Column::IOZONE.map(|one| cell(one, kib))).collect();
+        let part = Part::start(CardKind::Emmc, firmwares()[0], false, (&cells, &Known::default()));
+        let count = part.values.len();
+        let minimum = Minimum { at: Vec::new(), jacobian: DMatrix::zeros(cells.len(), count), cost: 1.0 };
+        // As an ensemble has it: what is not searched does not scatter.
+        let searched = |index: usize| if part.uses(&PARAMETERS[index], &cells) { 0.25 } else { 0.0 };
+        let scatter = DMatrix::from_diagonal(&DVector::from_fn(count, |index, _| searched(index)));
+        let fitted = Fitted { part: part.clone(), minimum, priors: Vec::new(), scatter: Some(scatter) };
+        let measured = Measured { cells, file_bytes: 8 << 20, range_bytes: 16 << 20, ..Measured::default() };
+        let each = |profiles: &[Profile], plan: &Plan| profiles.iter().map(|one| simulate(one, plan)).collect();
+        let found = next(&fitted, &measured, 0.03, &each);
+        let names = |found: &NextMeasurement| found.parameters.clone();
+        assert!(found.len() == 5 && found.iter().all(|one| !names(one).contains(&PARAMETERS[index::COMMIT].name)));
+        assert!(found.iter().all(|one| (0.0..90.0).contains(&one.narrower_percent)), "{found:?}");
+        let full = found.iter().find(|one| one.what.contains("full card")).unwrap();
+        assert!(names(full).contains(&"over_provisioning"), "{full:?}");
     }
 }
