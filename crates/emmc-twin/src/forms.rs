@@ -137,7 +137,8 @@ fn rivals(
         training.corrected_at(&part, file_bytes).improve(&part, file_bytes, (OTHERS, Some(slopes)))
     };
     // What the host sends at once comes first: all others have that.
-    if cell::records(&training.measured.cells).iter().any(|kib| *kib > u64::from(COMMANDS_KIB[0])) {
+    let shows_commands = cell::records(&training.measured.cells).iter().any(|kib| *kib > u64::from(COMMANDS_KIB[0]));
+    if shows_commands && first.part.known.host.is_none() {
         let other = COMMANDS_KIB.iter().find(|kib| **kib != first.part.firmware.command_kib);
         let other = other.map(|kib| improved(first.part.clone().with_commands(*kib), &first.minimum.jacobian));
         rivals.extend(other.clone());

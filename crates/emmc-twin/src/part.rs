@@ -265,6 +265,7 @@ impl Part {
     /// The same with what is known.
     pub(crate) fn knowing(mut self, known: &Known) -> Self {
         self.known = known.clone();
+        self.firmware.command_kib = known.host.map_or(self.firmware.command_kib, |host| host.command_kib);
         if let (Some(base), None) = (&known.base, self.firmware.segment) {
             let Parameter { low, high, .. } = PARAMETERS[index::OVER_PROVISIONING];
             self.values[index::OVER_PROVISIONING] = (base.nand.over_provisioning * 100.0).clamp(low, high);

@@ -86,6 +86,7 @@ impl Part {
 
 #[cfg(test)]
 mod tests {
+    use emmc_card::profile::MeasuringHost;
     use emmc_regs::CardKind;
 
     use super::*;
@@ -137,6 +138,9 @@ mod tests {
         let other = part.with_commands(1024).profile().unwrap();
         assert_eq!(other.host.unwrap().command_kib, 1024);
         assert_eq!(Part::of(&other).unwrap().firmware.command_kib, 1024);
+        let host = MeasuringHost { command_kib: 2048, ..MeasuringHost::default() };
+        let known = self::part().knowing(&Known { host: Some(host), ..Known::default() });
+        assert_eq!((known.firmware.command_kib, known.profile().unwrap().host), (2048, Some(host)));
     }
 
     /// What reads show comes from the other part, everything else stays.
