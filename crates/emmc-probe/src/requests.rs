@@ -16,7 +16,7 @@ pub(crate) type Watching<'a> = &'a mut dyn FnMut(&str, &Spent) -> bool;
 /// Writes of each kind by which the way to write durably is chosen, and their size. Unit of the size: bytes.
 const TRIED: usize = 6;
 const TRIED_BYTES: u64 = 128 << 10;
-/// Writes with FUA that take this many times longer are not only that.
+/// FUA is given up if its writes take this many times longer.
 const SLOWER: f64 = 2.0;
 
 /// How a write becomes durable.
@@ -25,7 +25,7 @@ enum Durable {
     /// With FUA. Linux makes a reliable write of it, if the card takes those, and that may cost a card as much as a
     /// merge.
     Through,
-    /// By a flush after it, for which the kernel asks the card again and again, less often each time.
+    /// By a flush after it. The kernel may poll the card for its end, at growing intervals.
     Flushed,
 }
 
@@ -205,6 +205,24 @@ impl<'a> Requests<'a> {
         if !self.is_real() {
             return Ok(None);
         }
+        let tried = self.try_durable(from);
+        self.durable = Durable::Through;
+        let [through, flushed] = tried?;
+        if through <= flushed * SLOWER {
+            return Ok(None);
+        }
+        self.durable = Durable::Flushed;
+        Ok(Some(format!(
+            "Durable writes were made by a flush after each: with FUA, which the kernel turns into reliable writes where \
+             the card has them, {} KiB take {:.1} ms instead of {:.1} ms.",
+            TRIED_BYTES >> 10,
+            through / 1e3,
+            flushed / 1e3
+        )))
+    }
+
+    /// The median times of writes with FUA and of those with a flush, in turn. Unit: microseconds.
+    fn try_durable(&mut self, from: u64) -> Result<[f64; 2], BenchError> {
         self.step("ways to write durably");
         let mut times = [Vec::new(), Vec::new()];
         for index in 0..2 * TRIED as u64 {
@@ -213,16 +231,7 @@ impl<'a> Requests<'a> {
             times[kind].push(self.write(from + index * TRIED_BYTES, TRIED_BYTES)?);
         }
         // The first ones open a unit.
-        let [through, flushed] = times.map(|times| median(&times[1..]));
-        self.durable = if through > flushed * SLOWER { Durable::Flushed } else { Durable::Through };
-        let remark = format!(
-            "Durable writes were made by a flush after each: with FUA, which the kernel turns into reliable writes where \
-             the card has them, {} KiB take {:.1} ms instead of {:.1} ms.",
-            TRIED_BYTES >> 10,
-            through / 1e3,
-            flushed / 1e3
-        );
-        Ok((self.durable == Durable::Flushed).then_some(remark))
+        Ok(times.map(|times| median(&times[1..])))
     }
 
     /// The time of a write that may stay in a volatile cache. Unit: microseconds.
@@ -309,21 +318,24 @@ mod tests {
         }
     }
 
+    fn recorder(kind: TargetKind, through_us: u64) -> Recorder {
+        let shape = TargetShape {
+            name: "card".into(),
+            kind,
+            size_bytes: 4 << 20,
+            sector_bytes: 512,
+            depth_max: 1,
+            can_trim: false,
+            engine: "recorded",
+        };
+        Recorder { shape, now: Instant::START, through: Nanos::from_micros(through_us), requests: Vec::new() }
+    }
+
     /// A flush after each where FUA takes much longer; on virtual cards nothing is tried.
     #[test]
     fn durable_writes_are_made_in_the_faster_way() {
         let written = |kind: TargetKind, through_us: u64| {
-            let shape = TargetShape {
-                name: "card".into(),
-                kind,
-                size_bytes: 4 << 20,
-                sector_bytes: 512,
-                depth_max: 1,
-                can_trim: false,
-                engine: "recorded",
-            };
-            let through = Nanos::from_micros(through_us);
-            let mut target = Recorder { shape, now: Instant::START, through, requests: Vec::new() };
+            let mut target = recorder(kind, through_us);
             let mut watch = |_: &str, _: &Spent| true;
             let mut requests = Requests::new(&mut target, &mut watch, 1);
             requests.budget_bytes = 2 << 20;
@@ -339,5 +351,17 @@ mod tests {
         assert_eq!(written(TargetKind::Device, 100), (2.0, (BlockOp::Flush, false), true, tried));
         assert_eq!(written(TargetKind::Device, 3), (3.0, (BlockOp::Write, true), false, tried));
         assert_eq!(written(TargetKind::Simulated, 100), (100.0, (BlockOp::Write, true), false, 0));
+    }
+
+    /// A budget that ends during the trial, at a write with a flush, leaves FUA.
+    #[test]
+    fn an_unfinished_trial_leaves_the_usual_way() {
+        let mut target = recorder(TargetKind::Device, 100);
+        let mut watch = |_: &str, _: &Spent| true;
+        let mut requests = Requests::new(&mut target, &mut watch, 1);
+        requests.budget_bytes = TRIED_BYTES;
+        assert!(requests.choose_durable(0).is_err());
+        requests.budget_bytes += 4096;
+        assert_eq!(requests.write(4096, 4096).unwrap(), 100.0);
     }
 }

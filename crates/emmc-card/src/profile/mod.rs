@@ -71,7 +71,7 @@ pub struct MeasuringHost {
     /// Unit: microseconds.
     #[serde(default)]
     pub write_us: f64,
-    /// What each KiB adds to both: memory that is mapped for a lone request.
+    /// What each KiB adds to both, of the first MiB of a call: the kernel maps the rest while the card works.
     ///
     /// Unit: microseconds.
     #[serde(default)]

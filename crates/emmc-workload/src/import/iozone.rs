@@ -10,7 +10,7 @@ use crate::result::{Outcome, Pivot};
 
 const TABLE: &str = "iozone";
 const COMMAND_LINE: &str = "Command line used:";
-/// A remark.
+/// The remark on a run through the page cache.
 pub const THROUGH_CACHE: &str =
     "iozone ran without -I, through the page cache: its figures may be those of memory, not of the card";
 /// In the table's order, with the name in the Excel part; operation, order.
