@@ -101,7 +101,7 @@ fn fit(args: &TwinFitArgs, output: &mut Output) -> CommandResult {
     let inputs: Vec<&Path> =
         args.measurements.iter().chain(others).map(|name| Path::new(name.trim_start_matches("sim:"))).collect();
     if let Some(path) = &args.output {
-        // A file that exists without the ending may be a device or a pipe.
+        // What exists without the ending may be a device or a pipe; a file is replaced with --force only.
         let is_found = path.as_os_str() == "-" || path.extension().is_some_and(|ending| ending == "toml");
         ensure!(
             is_found || path.exists(),

@@ -160,6 +160,7 @@ fn what_cannot_be_fitted_is_refused_with_the_reason() {
     to(&folder.join("missing/p.toml").display().to_string(), "there is no folder");
     to(&folder.display().to_string(), "is a folder; expected a file");
     to(&odd, "is the source itself");
+    to(&folder.join("twin").display().to_string(), "expected NAME.toml");
 }
 
 /// Each file that is read is kept, with --force too.
