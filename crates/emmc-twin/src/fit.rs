@@ -184,7 +184,14 @@ pub(crate) fn plausible(cells: &[Cell]) -> Vec<Firmware> {
     // Their time is in proportion to their size, although each is smaller than a mapping unit.
     let grows = |column| ratio(time(cells, column, 2), time(cells, column, 1)).is_some_and(|ratio| ratio > 1.4);
     let logs_sectors = |threshold_kib: u32| threshold_kib == 8 && (grows(Column::RandomWrite) || grows(Column::Write));
-    let with = |one: Firmware| Firmware { logs_sectors: logs_sectors(one.threshold_kib), ..one };
+    // Those of less than a page of the log take longer than those of one, although the bus is quicker.
+    let reads_rest = ratio(time(cells, Column::RandomWrite, 4), time(cells, Column::RandomWrite, 16));
+    let keeps_pages = |threshold_kib: u32| threshold_kib > 8 && reads_rest.is_some_and(|ratio| ratio > 1.0);
+    let with = |one: Firmware| Firmware {
+        logs_sectors: logs_sectors(one.threshold_kib),
+        keeps_pages: keeps_pages(one.threshold_kib),
+        ..one
+    };
     firmwares().into_iter().filter(fits).map(with).collect()
 }
 

@@ -39,8 +39,16 @@ const RIVAL: f64 = 2.0;
 /// Such forms at most, the best one included.
 const RIVALS: usize = 2;
 /// An unusual form is chosen if it matches the cells better than a usual one by more than this: the difference of
-/// their costs.
+/// their costs. Unusual are reads of more than was asked for at random reads, and commands above 512 KiB, which sdhci
+/// does not send.
 const UNUSUAL: f64 = 1.0;
+
+/// The cost of a form to choose by.
+fn cost(fitted: &Fitted) -> f64 {
+    let firmware = &fitted.part.firmware;
+    let unusual = [firmware.read_ahead_always, firmware.command_kib > COMMANDS_KIB[0]];
+    fitted.minimum.cost + UNUSUAL * f64::from(unusual.map(u8::from).iter().sum::<u8>())
+}
 
 /// A form that is tried.
 struct Form {
@@ -142,7 +150,7 @@ fn rivals(
         let other = COMMANDS_KIB.iter().find(|kib| **kib != first.part.firmware.command_kib);
         let other = other.map(|kib| improved(first.part.clone().with_commands(*kib), &first.minimum.jacobian));
         rivals.extend(other.clone());
-        first = best([first].into_iter().chain(other))?;
+        first = [first].into_iter().chain(other).min_by(|a, b| cost(a).total_cmp(&cost(b)))?;
     }
     let otherwise = training.reads().and_then(|reads| read_as(first.part.clone().bound_otherwise(), &reads));
     let otherwise = otherwise.map(|found| first.part.reading_as(&found.part));
@@ -180,11 +188,7 @@ pub(crate) fn search_pages(kind: CardKind, measured: &Measured, with: &Given<'_>
         Some((corrected.improve(&first.part, last.file_bytes, (LAST / count / 2, slopes)), last.ensemble))
     });
     let searched: Vec<(Fitted, Ensemble)> = searched.collect();
-    // A random read that reads more than it was asked for is unusual: the cells must show it.
-    let cost = |(fitted, _): &&(Fitted, Ensemble)| {
-        fitted.minimum.cost + if fitted.part.firmware.read_ahead_always { UNUSUAL } else { 0.0 }
-    };
-    let found = searched.iter().min_by(|a, b| cost(a).total_cmp(&cost(b)))?.0.clone();
+    let found = searched.iter().map(|(fitted, _)| fitted).min_by(|a, b| cost(a).total_cmp(&cost(b)))?.clone();
     let is_alike = |fitted: &Fitted| fitted.minimum.cost < found.minimum.cost + RIVAL;
     let alike = searched.iter().filter(|(fitted, _)| is_alike(fitted)).map(|(_, ensemble)| ensemble);
     let at: Vec<f64> = found.part.values.iter().map(|value| value.ln()).collect();

@@ -60,7 +60,8 @@ impl Known {
             controller.bus_max = controller.bus_max.max(bus);
             controller.bus = Some(bus);
         }
-        if let Some(depth) = self.queue_depth {
+        let base = self.base.as_ref().map(|base| &base.controller);
+        if let Some(depth) = self.queue_depth.or(base.map(|base| base.queue_depth)) {
             controller.queue_depth = depth;
         }
         if let Some(revision) = self.ext_csd_rev {
@@ -77,7 +78,8 @@ impl Known {
         if let Some(bytes) = self.user_bytes {
             profile.areas.user_bytes = bytes;
         }
-        if let Some(bytes) = self.cache_bytes {
+        let base = self.base.as_ref().map(|base| &base.controller);
+        if let Some(bytes) = self.cache_bytes.or(base.map(|base| base.cache_bytes)) {
             profile.controller.cache_bytes = bytes;
         }
     }
@@ -95,13 +97,23 @@ impl Known {
     }
 }
 
-/// Sets what no measurement shows to that of a profile of the part: identity, areas, registers, failures, endurance,
-/// erase times and spreads; spare blocks and those bad from the factory as the same share of the flash.
+/// Sets what no measurement shows to that of a profile of the part: identity, areas, registers, the fastest bus, bits a
+/// cell, failures, endurance, erase times and spreads, folding at idle; spare blocks and those bad from the factory as
+/// the same share of the flash.
 fn set_unmeasured(profile: &mut Profile, base: &Profile) {
     profile.identity.clone_from(&base.identity);
     profile.areas = base.areas;
     profile.registers.clone_from(&base.registers);
-    profile.controller.packed_commands = base.controller.packed_commands;
+    let controller = &mut profile.controller;
+    controller.packed_commands = base.controller.packed_commands;
+    if base.controller.bus_max > controller.bus_max {
+        controller.bus = Some(controller.bus());
+        controller.bus_max = base.controller.bus_max;
+    }
+    if let (Some(own), Some(base)) = (&mut profile.ftl.slc_cache, base.ftl.slc_cache) {
+        own.idle_fold = base.idle_fold;
+    }
+    set_cell(&mut profile.nand, &base.nand);
     let block_bytes = |nand: &NandConfig| f64::from(nand.pages_per_block) * f64::from(nand.page_bytes);
     let share = block_bytes(&base.nand) / block_bytes(&profile.nand);
     let of = |blocks: u32| (f64::from(blocks) * share).ceil() as u32;
@@ -112,6 +124,24 @@ fn set_unmeasured(profile: &mut Profile, base: &Profile) {
     if let (Some(own), Some(base)) = (&mut nand.slc, &base.nand.slc) {
         set_wear(own, base);
     }
+}
+
+/// Sets bits a cell and how the program times of a word line's pages differ. The mean program time stays, and so does
+/// what a block holds with one bit a cell.
+fn set_cell(nand: &mut NandConfig, base: &NandConfig) {
+    let one_bit_pages = nand.pages_per_block / nand.cell.bits();
+    let (own, pages) = (mean(&nand.native.program_us), &base.native.program_us);
+    if base.slc.is_none() || pages.is_empty() {
+        return;
+    }
+    nand.cell = base.cell;
+    nand.pages_per_block = one_bit_pages * base.cell.bits();
+    nand.native.program_us = pages.iter().map(|us| own * us / mean(pages)).collect();
+}
+
+/// Not a number if there are none.
+pub(crate) fn mean(values: &[f64]) -> f64 {
+    values.iter().sum::<f64>() / values.len() as f64
 }
 
 fn set_wear(cells: &mut CellConfig, base: &CellConfig) {
@@ -139,6 +169,21 @@ fn bus(timing: Option<u8>, width: Option<u8>) -> Option<BusMode> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_base_gives_its_cells_and_the_mean_program_time_stays() {
+        let template = Profile::from_toml(include_str!("../template/sd.toml")).unwrap();
+        for name in ["sandisk-extreme-a1-32g", "friendlyelec-emmc-8g", "generic-8g"] {
+            let base = emmc_card::profile::shipped::named(name).unwrap();
+            let mut profile = template.clone();
+            set_unmeasured(&mut profile, &base);
+            let (own, was) = (&profile.nand, &template.nand);
+            assert_eq!((own.cell, own.native.endurance), (base.nand.cell, base.nand.native.endurance), "{name}");
+            assert_eq!(own.native.program_us.len(), base.nand.native.program_us.len(), "{name}");
+            assert!((mean(&own.native.program_us) / mean(&was.native.program_us) - 1.0).abs() < 1e-9, "{name}");
+            assert_eq!(own.pages_per_block / own.cell.bits(), was.pages_per_block / was.cell.bits(), "{name}");
+        }
+    }
 
     #[test]
     fn the_mode_of_the_bus_follows_from_two_registers() {

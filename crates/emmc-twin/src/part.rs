@@ -5,7 +5,7 @@ use emmc_regs::CardKind;
 use serde::Serialize;
 
 use crate::cell::{Cell, Column, Requests, records, time};
-use crate::known::Known;
+use crate::known::{Known, mean};
 use crate::parameters::WITH_SECTOR_LOG;
 pub(crate) use crate::parameters::{PARAMETERS, Parameter, index, parameter};
 use crate::segment::{self, Segment};
@@ -26,6 +26,8 @@ pub struct Firmware {
     pub merges_each_write: bool,
     /// Small writes fill a log of sectors; whenever it is full, a merge unit is completed.
     pub logs_sectors: bool,
+    /// The log of small writes maps pages of 16 KiB: less of one than that reads the rest.
+    pub keeps_pages: bool,
     /// The host's largest command. Unit: KiB.
     pub command_kib: u32,
     /// It maps whole allocation units, of which a few are open; absent: it maps pages.
@@ -58,6 +60,8 @@ pub(crate) const PAGES_KIB: [u32; 3] = [16, 8, 4];
 /// descriptors of 32 bits. Unit: KiB.
 pub(crate) const COMMANDS_KIB: [u32; 2] = [512, 1024];
 
+/// A page that the log of small writes maps on cards that keep pages. Unit: KiB.
+const KEPT_PAGE_KIB: u32 = 16;
 /// A block of the templates' log: one bit of two a cell, in 256 pages of two planes. Unit: MiB.
 const LOG_BLOCK_MIB: f64 = 4.0;
 /// The log from which a search begins: folded in every row of the published tables.
@@ -75,6 +79,7 @@ pub(crate) fn firmwares() -> Vec<Firmware> {
             page_kib: PAGES_KIB[0],
             merges_each_write: false,
             logs_sectors: false,
+            keeps_pages: false,
             command_kib: COMMANDS_KIB[0],
             segment: None,
         })
@@ -182,6 +187,7 @@ impl Part {
             page_kib: nand.page_bytes >> 10,
             merges_each_write: controller.merge_each_write,
             logs_sectors: controller.small_log_bytes > 0,
+            keeps_pages: controller.small_page_bytes > 0,
             command_kib: profile.host.unwrap_or_default().command_kib,
             segment: None,
         };
@@ -193,7 +199,7 @@ impl Part {
         values[index::BUS] = 1024.0 * 8.0 / bits / clock_mhz;
         values[index::READ] = controller.read_overhead_us;
         values[index::WRITE] = controller.write_overhead_us;
-        values[index::PROGRAM] = nand.native.program_us.first()? / stripe_kib;
+        values[index::PROGRAM] = mean(&nand.native.program_us) / stripe_kib;
         values[index::SMALL] = controller.small_write_overhead_us;
         values[index::LOG] = slc.program_us.first()? / stripe_kib;
         values[index::SMALL_MISSING] = match firmware.logs_sectors {
@@ -324,6 +330,7 @@ impl Part {
             true => controller.small_log_bytes = (value(index::SMALL_MISSING) * 2.0).round() as u32 * 512,
             false => controller.small_write_missing_us_per_kib = value(index::SMALL_MISSING),
         }
+        controller.small_page_bytes = if self.firmware.keeps_pages { KEPT_PAGE_KIB << 10 } else { 0 };
         controller.missing_us_per_kib = value(index::MISSING);
         if controller.write_buffer_bytes > 0 {
             controller.commit_us = value(index::COMMIT);

@@ -20,9 +20,10 @@ fn anchor(parameter: usize) -> Option<usize> {
     match parameter {
         index::PROGRAM | index::CHANNEL => Some(index::BUS),
         index::LOG => Some(index::PROGRAM),
-        index::SMALL | index::MISSING | index::COMMIT => Some(index::WRITE),
+        index::SMALL | index::COMMIT => Some(index::WRITE),
         index::SMALL_MISSING => Some(index::SMALL),
-        index::SENSE | index::READ_MISSING => Some(index::READ),
+        // What a write keeps of a unit is read.
+        index::SENSE | index::READ_MISSING | index::MISSING => Some(index::READ),
         _ => None,
     }
 }

@@ -147,6 +147,7 @@ fn start(kind: CardKind, cells: &[Cell], page_kib: u32, segment: Segment) -> Par
         page_kib,
         merges_each_write: false,
         logs_sectors: false,
+        keeps_pages: false,
         segment: Some(segment),
     };
     Part { kind, firmware, values, known: Known::default() }

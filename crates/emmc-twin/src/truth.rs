@@ -120,6 +120,7 @@ impl HiddenCard {
             page_kib: if flip() { 16 } else { 8 },
             merges_each_write: false,
             logs_sectors: false,
+            keeps_pages: false,
             command_kib: COMMANDS_KIB[0],
             segment: None,
         };

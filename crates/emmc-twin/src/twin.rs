@@ -17,6 +17,7 @@ use crate::result::{Baseline, Checked, ErrorSummary, HeldOut, HoldOut, Parameter
 use crate::segment;
 use crate::simulate::Plan;
 use crate::simulate::SimulateError;
+use crate::text::rounded;
 
 /// Beyond it two parameters cannot be told apart.
 const CONFOUNDED: f64 = 0.9;
@@ -60,7 +61,7 @@ pub fn fit(
     };
     predicted(&first.ok_or(TwinError::NoCliff)?.knowing(known).profile()?, measured, &counted)?;
     let fitted = search(kind, measured, &given).ok_or(TwinError::Nothing)?;
-    let profile = fitted.part.profile()?;
+    let profile = rounded(fitted.part.profile()?);
     let cells = side_by_side(&measured.cells, &predicted(&profile, measured, &counted)?);
     let error = ErrorSummary::of_cells(&cells).ok_or(TwinError::Nothing)?;
     let logarithms: Vec<f64> = cells.iter().map(|cell| (cell.error_percent / 100.0).ln_1p()).collect();

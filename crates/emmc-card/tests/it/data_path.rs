@@ -126,29 +126,70 @@ fn a_read_pays_for_what_it_leaves_of_its_units() {
 }
 
 #[test]
+fn a_write_that_keeps_a_part_of_a_unit_waits_for_the_map() {
+    let added = |commit_us: f64| {
+        let mut part = part("sandisk-extreme-a1-32g", |profile| {
+            let controller = &mut profile.controller;
+            (controller.commit_us, controller.missing_us_per_kib) = (commit_us, 100.0);
+        });
+        let [halves, whole] = [2, 4].map(|kib| {
+            let took: f64 = (0..2000).map(|index| part.write(8192 + index * u64::from(kib * KIB), kib * KIB)).sum();
+            part.rest();
+            took / 2000.0
+        });
+        halves - whole
+    };
+    // The commit is longer than the firmware's time and hides that; not what a part of a unit costs.
+    for commit_us in [2000.0, 3000.0] {
+        assert!((150.0..260.0).contains(&added(commit_us)), "{commit_us}: {}", added(commit_us));
+    }
+}
+
+#[test]
 fn another_stream_completes_the_merge_unit_of_the_last() {
     let written = |each_write: bool| {
         let mut part = part("sandisk-extreme-a1-32g", |profile| {
             let controller = &mut profile.controller;
             (controller.merge_bytes, controller.small_write_bytes) = (256 << 10, 4096);
-            controller.merge_each_write = each_write;
+            (controller.merge_each_write, controller.commit_us) = (each_write, 0.0);
         });
         [128, 7 * 1024].map(|step| {
             let before = part.programmed();
             let took: f64 = (0..16).map(|index| part.write(index * step % 60_000, 64 * KIB)).sum();
             part.rest();
-            (took / 16.0, (part.programmed() - before) * 4 / 1024)
+            (took / 16.0, (part.programmed() - before) * 4)
         })
     };
     let [in_order, random] = written(false);
     // 16 writes of 64 KiB are 1 MiB; each at random is a unit of 256 KiB but the last, which stays open.
-    assert!(in_order.1 <= 1, "{in_order:?}");
-    assert!((3..=4).contains(&random.1), "{random:?}");
+    assert!(in_order.1 <= 1024, "{in_order:?}");
+    assert!((3 * 1024..=4 * 1024).contains(&random.1), "{random:?}");
     assert!(random.0 > 2.0 * in_order.0, "{in_order:?} {random:?}");
     // With a unit for each write, those in order cost as much.
     let [in_order, random] = written(true);
-    assert_eq!(in_order.1, random.1, "{in_order:?} {random:?}");
+    assert!(in_order.1.abs_diff(random.1) <= 256, "{in_order:?} {random:?}");
     assert!((0.9..1.1).contains(&(in_order.0 / random.0)), "{in_order:?} {random:?}");
+}
+
+#[test]
+fn data_elsewhere_waits_for_the_map_of_the_last_stream() {
+    let waited = |commit_us: f64| {
+        let mut part = part("sandisk-extreme-a1-32g", |profile| {
+            let controller = &mut profile.controller;
+            (controller.merge_bytes, controller.merge_each_write) = (0, false);
+            (controller.small_write_bytes, controller.commit_us) = (4096, commit_us);
+        });
+        let [in_order, random] = [128, 7 * 1024].map(|step| {
+            let took: f64 = (0..16).map(|index| part.write(index * step % 60_000, 64 * KIB)).sum();
+            part.rest();
+            took / 16.0
+        });
+        random - in_order
+    };
+    // In order the map is programmed while the next 64 KiB come; elsewhere they come after it.
+    let (free, paid) = (waited(0.0), waited(1500.0));
+    assert!(free.abs() < 20.0, "{free}");
+    assert!((500.0..1500.0).contains(&paid), "{paid}");
 }
 
 /// 256 KiB in a log of 64 KiB: whatever the size of a write, four of them wait for a merge of 256 KiB.

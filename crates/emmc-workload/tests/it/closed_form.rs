@@ -174,7 +174,9 @@ impl<'a> Times<'a> {
             true => (controller.small_write_overhead_us, controller.small_write_missing_us_per_kib),
             false => (controller.write_overhead_us, controller.missing_us_per_kib),
         };
-        let firmware = overhead + missing * missing_kib;
+        // A log that maps pages reads the rest of one.
+        let kept = if controller.small_page_bytes > 4096 { controller.read_overhead_us } else { 0.0 };
+        let firmware = overhead + missing * missing_kib + kept;
         let bus = self.bus.write(8).as_micros_f64();
         // What the mapping unit misses is read first.
         let merged = if missing_kib > 0.0 { self.fetch(self.unit_kib()) } else { 0.0 };
@@ -243,13 +245,26 @@ impl<'a> Times<'a> {
         row.max(self.channel_us_per_kib / f64::from(nand.channels))
     }
 
+    /// The mean time of a KiB where a buffer of less than two word lines does not smooth what their pages differ by:
+    /// each page takes the longer of its program and its data. Zero: it does.
+    fn page_by_page(&self, bus_us_per_kib: f64) -> f64 {
+        let (cell, buffer_kib) = (self.cell(), f64::from(self.profile.controller.write_buffer_bytes) / 1024.0);
+        let pages = cell.program_us.len() as f64;
+        let row_kib = self.lanes * self.page_kib;
+        if buffer_kib == 0.0 || pages < 2.0 || buffer_kib >= 2.0 * pages * row_kib {
+            return 0.0;
+        }
+        cell.program_us.iter().map(|us| (us / row_kib).max(bus_us_per_kib)).sum::<f64>() / pages
+    }
+
     fn sequential_write(&self) -> f64 {
         let controller = &self.profile.controller;
         let kib = SEQUENTIAL_BYTES as f64 / 1024.0;
         let bus = self.bus.write((SEQUENTIAL_BYTES / 512) as u32).as_micros_f64();
         let program = self.program_us_per_kib(self.cell()) * kib;
         let overhead = controller.write_overhead_us;
-        let answered = self.command + self.queueing() + overhead + self.poll_wait(overhead, 0.0) + bus;
+        let data = bus.max(self.page_by_page(bus / kib) * kib);
+        let answered = self.command + self.queueing() + overhead + self.poll_wait(overhead, 0.0) + data;
         let is_cached = controller.cache_bytes > 0 || controller.write_buffer_bytes > 0;
         let chunk_kib = (self.lanes * self.page_kib).max(32.0);
         if !is_cached && f64::from(controller.buffer_bytes) / 1024.0 <= chunk_kib {

@@ -259,7 +259,7 @@ fn name_profile(profile: &mut Profile, stem: &str, args: &TwinFitArgs, (twin, kn
         profile.description.clone_from(&base.description);
         let is_kept = |line: &&String| !OF_A_FIT.iter().any(|start| line.starts_with(start));
         profile.sources.extend(base.sources.iter().filter(is_kept).cloned());
-        let what = "identity, areas, registers, endurance, erase times, spreads, spare blocks";
+        let what = "identity, areas, registers, queue, cache, cells, endurance, erase times, spreads, spare blocks";
         profile.sources.push(format!("{UNMEASURED}{what}, as in {} before", base.name));
     }
     let has_fullness = twin.parameters.iter().any(|found| found.name == "over_provisioning" && found.is_determined);
@@ -267,7 +267,7 @@ fn name_profile(profile: &mut Profile, stem: &str, args: &TwinFitArgs, (twin, kn
         ("geometry, endurance, identity", true),
         ("over-provisioning", !has_fullness),
         ("size", known.user_bytes.is_none() && known.base.is_none()),
-        ("cache", known.cache_bytes.is_none()),
+        ("cache", known.cache_bytes.is_none() && known.base.is_none()),
     ];
     let assumed: Vec<&str> = assumed.into_iter().filter(|(_, is)| *is).map(|(name, _)| name).collect();
     profile.sources.push(format!("{ASSUMED}{}", assumed.join(", ")));

@@ -17,12 +17,18 @@ use crate::device::storage::Storage;
 use crate::ftl::{Durability, FtlError};
 use crate::profile::Controller;
 
+/// Places of what is missing of mapping units: of a small write, and of any other.
+pub(super) const SMALL: usize = 0;
+pub(super) const LARGE: usize = 1;
+
 /// What small writes cost, and what is missing of mapping units.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct SmallWrites {
     /// Up to this size; 0: there is one path.
     sectors: u64,
     overhead: Nanos,
+    /// A page of their log; 0: it maps units.
+    page_sectors: u64,
     /// For each missing sector of a small write, and of others.
     missing: [Nanos; 2],
 }
@@ -33,6 +39,7 @@ impl SmallWrites {
         Self {
             sectors: u64::from(controller.small_write_bytes) / SECTOR_BYTES,
             overhead: Nanos::from_micros_f64(controller.small_write_overhead_us),
+            page_sectors: u64::from(controller.small_page_bytes) / SECTOR_BYTES,
             missing: [controller.small_write_missing_us_per_kib, controller.missing_us_per_kib].map(a_sector),
         }
     }
@@ -71,6 +78,12 @@ impl Merging {
     #[inline]
     pub(super) fn note(&mut self, area: Area, first: u64, end: u64) {
         self.last = Some(Written { area, first, end });
+    }
+
+    /// Whether a write begins where the last one ended.
+    #[inline]
+    pub(super) fn follows(&self, area: Area, lba: u64) -> bool {
+        self.last.is_some_and(|last| (last.area, last.end) == (area, lba))
     }
 
     /// The last write that went on, or elsewhere.
@@ -139,25 +152,46 @@ impl Path {
         let is_closed = self.merging.each_write && sectors > self.small.sectors;
         let continues = !is_closed && self.merging.open.is_some_and(|open| (open.area, open.next) == (area, lba));
         let is_small = sectors <= self.small.sectors && !follows && !continues;
-        let overhead = if is_small { self.small.overhead } else { self.write_overhead };
-        let missing = self.missing_cost(storage, usize::from(!is_small), (area, lba, sectors));
+        let cost = match is_small {
+            true => {
+                let kept = self.kept_pages_cost(storage, (area, lba, sectors));
+                self.small.overhead + self.missing_cost(storage, SMALL, (area, lba, sectors)) + kept
+            }
+            false => self.write_overhead,
+        };
         let kind = match (is_small, continues) {
             (true, _) => Kind::Small,
             (false, true) => Kind::Continues,
             (false, false) => Kind::Begins,
         };
-        (overhead + missing, kind)
+        (cost, kind)
     }
 
     /// The firmware time of a write where all cost the same.
     #[inline]
     pub(super) fn one_cost(&self, storage: &Storage, range: (Area, u64, u64)) -> Nanos {
-        self.write_overhead + self.missing_cost(storage, 1, range)
+        self.write_overhead + self.missing_cost(storage, LARGE, range)
+    }
+
+    /// The firmware time to read the pages of which a small write keeps a part. What is in the buffer is free.
+    fn kept_pages_cost(&self, storage: &Storage, (area, lba, sectors): (Area, u64, u64)) -> Nanos {
+        let (page, end) = (self.small.page_sectors, lba + sectors);
+        if page == 0 || lba % page == 0 && end % page == 0 {
+            return Nanos::ZERO;
+        }
+        let is_flash = |lba: u64| {
+            let run = storage.run(area, lba, 1);
+            let is_mapped = storage.regions[usize::from(run.region)].ftl.is_mapped(run.unit);
+            is_mapped && self.cache.find(run.region, run.unit).is_none()
+        };
+        let is_one = lba / page == (end - 1) / page;
+        let ends = [(lba, lba % page > 0 || is_one), (end - 1, !is_one && end % page > 0)];
+        self.read_overhead * ends.iter().filter(|(lba, keeps)| *keeps && is_flash(*lba)).count() as u64
     }
 
     /// What the sectors cost that a write leaves uncovered of its mapping units, by its path.
     #[inline]
-    fn missing_cost(&self, storage: &Storage, path: usize, (area, lba, sectors): (Area, u64, u64)) -> Nanos {
+    pub(super) fn missing_cost(&self, storage: &Storage, path: usize, (area, lba, sectors): (Area, u64, u64)) -> Nanos {
         let missing = self.small.missing[path];
         if missing > Nanos::ZERO { missing * self.missing_sectors(storage, area, lba, sectors) } else { missing }
     }

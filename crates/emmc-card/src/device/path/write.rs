@@ -3,7 +3,7 @@
 use emmc_units::{Instant, Nanos};
 
 use super::Path;
-use super::merge::Kind;
+use super::merge::{Kind, LARGE};
 use super::read::read_whole;
 use crate::device::cache::Dirty;
 use crate::device::op::{Area, HostDone, StorageError, WriteFlags};
@@ -86,6 +86,7 @@ impl Path {
         self.prepared.drop_range(area, lba, lba + u64::from(sectors));
         let cached = self.cache_on && !flags.reliable && !flags.force;
         let steps_back = self.steps_back(area, lba);
+        let follows = self.merging.follows(area, lba);
         let (cost, kind) = self.write_cost(storage, area, lba, sectors.into());
         let goes_on = std::mem::take(&mut self.goes_on);
         let mut arrived = if !goes_on && self.prepared.take_write(area, lba, sectors.into()) {
@@ -97,6 +98,15 @@ impl Path {
             self.firmware_free
         };
         arrived = arrived.max(self.bus_free);
+        if kind != Kind::Small && !self.has_one_cost {
+            let missing = self.missing_cost(storage, LARGE, (area, lba, sectors.into()));
+            // There is one buffer for the map of a stream: data elsewhere waits until that is in flash. So does a write
+            // that keeps a part of its units, which are in flash only then.
+            if !follows || missing > Nanos::ZERO {
+                arrived = arrived.max(self.committed) + missing;
+                self.firmware_free = self.firmware_free.max(arrived);
+            }
+        }
         arrived = self.follow_stream(storage, (area, lba, sectors.into()), kind, arrived)?;
         if steps_back {
             let run = storage.run(area, lba, 1);

@@ -11,6 +11,8 @@ const SMALL_MAX: u32 = 512 << 10;
 /// From a page of memory to 65535 blocks, the most that a command can ask for. Unit: KiB.
 const COMMAND_KIB: std::ops::RangeInclusive<u32> = 4..=32_764;
 const MERGE_MAX: u32 = 64 << 20;
+/// Largest page of the log of small writes. Unit: bytes.
+const SMALL_PAGE_MAX: u32 = 64 << 10;
 /// All are looked at in each read.
 const MAP_SPANS_MAX: u32 = 64;
 /// A host's largest packed command: the header's sector has room for 63 entries.
@@ -57,9 +59,13 @@ impl Rules<'_> {
             ("controller.small_write_overhead_us", controller.small_write_overhead_us > 0.0),
             ("controller.small_write_missing_us_per_kib", controller.small_write_missing_us_per_kib > 0.0),
             ("controller.small_log_bytes", controller.small_log_bytes > 0),
+            ("controller.small_page_bytes", controller.small_page_bytes > 0),
         ] {
             self.require(has_path || !set, field, "set", "needs controller.small_write_bytes")?;
         }
+        let field = "controller.small_page_bytes";
+        self.range(field, controller.small_page_bytes, 0..=SMALL_PAGE_MAX)?;
+        self.multiple(field, controller.small_page_bytes.into(), unit_bytes.into())?;
         self.range("controller.merge_bytes", controller.merge_bytes, 0..=MERGE_MAX)?;
         self.multiple("controller.merge_bytes", controller.merge_bytes.into(), unit_bytes.into())?;
         let merges = controller.merge_bytes > 0;

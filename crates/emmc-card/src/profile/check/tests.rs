@@ -300,6 +300,10 @@ const FTL_AND_CONTROLLER: &[(&str, &str, Spoil)] = &[
     ("controller.missing_us_per_kib", "0 to", |p| p.controller.missing_us_per_kib = f64::NAN),
     ("controller.merge_bytes", "multiple", |p| p.controller.merge_bytes = 5000),
     ("controller.merge_each_write", "needs controller.merge_bytes", |p| p.controller.merge_each_write = true),
+    ("controller.small_page_bytes", "needs controller.small_write_bytes", |p| p.controller.small_page_bytes = 16_384),
+    ("controller.small_page_bytes", "multiple", |p| {
+        (p.controller.small_write_bytes, p.controller.small_page_bytes) = (65_536, 5000);
+    }),
     ("controller.small_log_bytes", "needs controller.small_write_bytes", |p| p.controller.small_log_bytes = 65_536),
     ("controller.write_buffer_bytes", "is for SD", |p| p.controller.write_buffer_bytes = 65536),
     ("controller.commit_us", "needs controller.write_buffer_bytes", |p| p.controller.commit_us = 1.0),

@@ -179,7 +179,11 @@ fn parameters(twin: &Twin, document: &mut Document) {
         true => "completed by each write beyond the small ones",
         false => "open while writes are sequential",
     };
-    let sectors = if firmware.logs_sectors { ", as sectors; a full log is merged" } else { "" };
+    let sectors = match (firmware.logs_sectors, firmware.keeps_pages) {
+        (true, _) => ", as sectors; a full log is merged",
+        (_, true) => ", as pages of 16 KiB; less than one reads the rest",
+        _ => "",
+    };
     let section = document.section("parameters", "Parameters");
     let pages = KeyValue::new("pages", format!("of {} KiB", firmware.page_kib));
     section.push(match &firmware.segment {
