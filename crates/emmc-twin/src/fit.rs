@@ -229,6 +229,18 @@ mod tests {
     use crate::known::Known;
     use crate::simulate::simulate;
 
+    /// Of the nine published cards, those whose random writes of 4 KiB take longer than those of 16 KiB.
+    #[test]
+    fn two_cards_keep_pages_in_their_log() {
+        let keeps = |reference: emmc_workload::reference::Reference| {
+            let name = reference.name.clone();
+            let measured = Measured::of(&reference.result()).ok()?;
+            plausible(&measured.cells).iter().any(|firmware| firmware.keeps_pages).then_some(name)
+        };
+        let names: Vec<_> = emmc_workload::reference::references().into_iter().filter_map(keeps).collect();
+        assert_eq!(names, ["nine-cards-sandisk-extreme-pro-a2-64gb", "nine-cards-sandisk-extreme-plus-a2-64gb"]);
+    }
+
     /// A search then misses the cells by as much as the whole suite does; what is never cut short stays as it was.
     #[test]
     fn short_passes_are_corrected_by_what_they_leave_out() {

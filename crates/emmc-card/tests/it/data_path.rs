@@ -172,6 +172,25 @@ fn another_stream_completes_the_merge_unit_of_the_last() {
 }
 
 #[test]
+fn a_small_write_reads_the_rest_of_a_page_of_the_log() {
+    // Less than a page, a page, one across a border, and less than a page where there is no content.
+    let times = |page_bytes| {
+        let mut part = part("sandisk-extreme-plus-16g", |profile| {
+            (profile.controller.small_page_bytes, profile.controller.read_overhead_us) = (page_bytes, 300.0);
+        });
+        [(8192, 4), (16_384, 16), (24_576 + 16, 16), (200_000, 4)].map(|(lba, kib)| {
+            part.rest();
+            part.write(lba, kib * KIB)
+        })
+    };
+    let (units, pages) = (times(0), times(16 << 10));
+    let added = [0, 1, 2, 3].map(|index| pages[index] - units[index]);
+    for (added, expected) in added.into_iter().zip([300.0, 0.0, 600.0, 0.0]) {
+        assert!((added - expected).abs() < 1.0, "{added} {expected}");
+    }
+}
+
+#[test]
 fn data_elsewhere_waits_for_the_map_of_the_last_stream() {
     let waited = |commit_us: f64| {
         let mut part = part("sandisk-extreme-a1-32g", |profile| {
