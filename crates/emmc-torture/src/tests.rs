@@ -87,6 +87,18 @@ fn a_block_is_not_retired_before_what_replaced_its_units_is_durable() {
     torture(Case::Random { seed: 13_001_821 }).unwrap_or_else(|violation| panic!("{violation}"));
 }
 
+/// Small writes that write the rest of a page of their log again.
+#[test]
+fn parts_that_keep_pages_in_their_log_survive_random_cuts() {
+    for name in ["sandisk-extreme-pro-a2-64g", "sandisk-extreme-plus-a2-64g"] {
+        for seed in 0..12 {
+            let profile = emmc_card::profile::shipped::named(name).unwrap();
+            assert!(profile.controller.small_page_bytes > 0);
+            torture_profile(profile, seed).unwrap_or_else(|violation| panic!("{name}, seed {seed}: {violation}"));
+        }
+    }
+}
+
 /// A longer form, for `cargo xtask mutants`.
 #[test]
 #[ignore = "a minute; cargo xtask mutants runs it"]

@@ -3,6 +3,7 @@
 //! A transfer is split into chunks, so that the flash works on one while the bus transfers the next; the buffer holds
 //! data in progress, and the bus waits when it is full. Both the command level and the simulation use it.
 
+mod log_pages;
 mod map_spans;
 mod merge;
 mod prepared;

@@ -38,8 +38,7 @@ pub struct Controller {
     #[serde(default)]
     pub small_log_bytes: u32,
     /// The log of small writes maps pages of this size: a small write that covers less of one reads the rest, in the
-    /// firmware's time of a read. That the rest is written again costs neither time nor wear here. 0: it maps units of
-    /// the card.
+    /// firmware's time of a read, and writes it again. 0: it maps units of the card.
     #[serde(default)]
     pub small_page_bytes: u32,
     /// The same as `small_write_missing_us_per_kib` for other writes.

@@ -28,7 +28,7 @@ pub(super) struct SmallWrites {
     sectors: u64,
     overhead: Nanos,
     /// A page of their log; 0: it maps units.
-    page_sectors: u64,
+    pub(super) page_sectors: u64,
     /// For each missing sector of a small write, and of others.
     missing: [Nanos; 2],
 }
@@ -154,8 +154,8 @@ impl Path {
         let is_small = sectors <= self.small.sectors && !follows && !continues;
         let cost = match is_small {
             true => {
-                let kept = self.kept_pages_cost(storage, (area, lba, sectors));
-                self.small.overhead + self.missing_cost(storage, SMALL, (area, lba, sectors)) + kept
+                let rests = self.rests_cost(storage, (area, lba, sectors));
+                self.small.overhead + self.missing_cost(storage, SMALL, (area, lba, sectors)) + rests
             }
             false => self.write_overhead,
         };
@@ -171,22 +171,6 @@ impl Path {
     #[inline]
     pub(super) fn one_cost(&self, storage: &Storage, range: (Area, u64, u64)) -> Nanos {
         self.write_overhead + self.missing_cost(storage, LARGE, range)
-    }
-
-    /// The firmware time to read the pages of which a small write keeps a part. What is in the buffer is free.
-    fn kept_pages_cost(&self, storage: &Storage, (area, lba, sectors): (Area, u64, u64)) -> Nanos {
-        let (page, end) = (self.small.page_sectors, lba + sectors);
-        if page == 0 || lba % page == 0 && end % page == 0 {
-            return Nanos::ZERO;
-        }
-        let is_flash = |lba: u64| {
-            let run = storage.run(area, lba, 1);
-            let is_mapped = storage.regions[usize::from(run.region)].ftl.is_mapped(run.unit);
-            is_mapped && self.cache.find(run.region, run.unit).is_none()
-        };
-        let is_one = lba / page == (end - 1) / page;
-        let ends = [(lba, lba % page > 0 || is_one), (end - 1, !is_one && end % page > 0)];
-        self.read_overhead * ends.iter().filter(|(lba, keeps)| *keeps && is_flash(*lba)).count() as u64
     }
 
     /// What the sectors cost that a write leaves uncovered of its mapping units, by its path.
@@ -281,7 +265,7 @@ impl Path {
 
     /// Copies units that hold data, those that are adjacent together, so that a page is read once; one that cannot be
     /// read stays where it is.
-    fn copy_units(
+    pub(super) fn copy_units(
         &mut self,
         storage: &mut Storage,
         region: u8,

@@ -116,6 +116,11 @@ impl Path {
         let copied = self.copies(storage);
         let (mut at, end) = (lba, lba + u64::from(sectors));
         let mut done = arrived;
+        if kind == Kind::Small {
+            for rest in self.rests(storage, (area, lba, sectors.into())) {
+                done = done.max(self.write_rest(storage, area, rest, cached, arrived)?);
+            }
+        }
         let mut first_region = None;
         let mut is_apart = false;
         while at < end {
@@ -215,7 +220,7 @@ impl Path {
     }
 
     /// Programs what fills stripes of the write buffer, to which `bytes` have come.
-    fn program_full(&mut self, storage: &mut Storage, bytes: u64, now: Instant) -> Result<(), FtlError> {
+    pub(super) fn program_full(&mut self, storage: &mut Storage, bytes: u64, now: Instant) -> Result<(), FtlError> {
         while self.cache.len() >= self.batch_units {
             self.drain(storage, self.batch_units, now)?;
         }
