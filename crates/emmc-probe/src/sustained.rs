@@ -47,6 +47,8 @@ const COST: std::ops::RangeInclusive<f64> = 0.65..=1.5;
 struct Run {
     /// Times of the bins. Unit: microseconds.
     bins: Vec<f64>,
+    /// Times of the requests. Unit: microseconds.
+    requests: Vec<f64>,
     fall: Option<Fall>,
 }
 
@@ -58,16 +60,9 @@ struct Fall {
     /// Unit: MB/s.
     fast: f64,
     slow: f64,
-    /// What delays of the host took before it. Unit: microseconds.
-    delays: f64,
 }
 
 impl Fall {
-    /// The share of the volume that the card may have moved out of the cache in delays of the host.
-    fn freed_share(&self) -> f64 {
-        self.delays / self.cost() / self.after as f64
-    }
-
     /// What moving a byte out of the cache takes. Unit: microseconds.
     fn cost(&self) -> f64 {
         1.0 / self.slow - 1.0 / self.fast
@@ -76,14 +71,6 @@ impl Fall {
 
 fn mean(values: &[f64]) -> f64 {
     values.iter().sum::<f64>() / values.len() as f64
-}
-
-/// What values are longer, all together, than if all were as a short one: their lower quartile.
-fn excess(values: &[f64]) -> f64 {
-    let mut sorted = values.to_vec();
-    sorted.sort_by(f64::total_cmp);
-    let short = sorted[sorted.len() / 4];
-    values.iter().map(|value| (value - short).max(0.0)).sum()
 }
 
 /// Variance of the mean.
@@ -109,7 +96,7 @@ fn fall(bins: &[f64]) -> Option<Fall> {
     // The bin of the fall is slower than those before, by its part after the fall.
     let within = bins.get(split).map_or(0.0, |bin| ((slow - bin) / (slow - fast)).clamp(0.0, 1.0));
     let bytes = (split as f64 + within) * BIN as f64;
-    is_clear.then(|| Fall { after: bytes as u64, fast: rate(fast), slow: rate(slow), delays: excess(before) })
+    is_clear.then(|| Fall { after: bytes as u64, fast: rate(fast), slow: rate(slow) })
 }
 
 /// Writes pieces of a range until the rate has fallen for long enough; all of it if it does not.
@@ -125,8 +112,8 @@ fn run(requests: &mut Requests<'_>, from: u64, to: u64, piece: u64, in_random: b
         if in_random {
             requests.shuffle(&mut pieces);
         }
-        // From clock to clock: a card may also work between two requests.
         let start = requests.now();
+        let mut last = start;
         for index in pieces {
             match requests.write_cached(from + bin * BIN + index * piece, piece) {
                 Ok(_) => {}
@@ -134,6 +121,9 @@ fn run(requests: &mut Requests<'_>, from: u64, to: u64, piece: u64, in_random: b
                 Err(BenchError::Budget { .. } | BenchError::Time { .. }) if found.bins.len() >= 4 => return Ok(found),
                 Err(error) => return Err(error),
             }
+            // From clock to clock: a card may also work between two requests.
+            found.requests.push(requests.now().since(last).as_micros_f64());
+            last = requests.now();
         }
         found.bins.push(requests.now().since(start).as_micros_f64());
         found.fall = fall(&found.bins);
@@ -150,11 +140,23 @@ fn run(requests: &mut Requests<'_>, from: u64, to: u64, piece: u64, in_random: b
 }
 
 impl Run {
+    /// The share of the volume before a fall that the card may have moved out of the cache in delays of the host: what
+    /// requests took longer, all together, than a quick one of them, their lowest decile.
+    fn freed_share(&self, fall: &Fall) -> f64 {
+        let piece = self.bins.len() as f64 * BIN as f64 / self.requests.len() as f64;
+        let mut times = self.requests.clone();
+        times.truncate((fall.after as f64 / piece) as usize);
+        times.sort_by(f64::total_cmp);
+        let Some(quick) = times.get(times.len() / 10) else { return 0.0 };
+        let delays: f64 = times.iter().map(|time| (time - quick).max(0.0)).sum();
+        delays / fall.cost() / fall.after as f64
+    }
+
     fn seen(&self) -> String {
         let written = (self.bins.len() as u64 * BIN) >> 20;
         match &self.fall {
             Some(fall) => {
-                let Fall { after, fast, slow, .. } = fall;
+                let Fall { after, fast, slow } = fall;
                 format!("{fast:.1} MB/s for {} MiB, then {slow:.1} MB/s; {written} MiB written", after >> 20)
             }
             None => format!("{:.1} MB/s over {written} MiB, without a fall", BIN as f64 / mean(&self.bins)),
@@ -217,7 +219,7 @@ pub(crate) fn cache(
     }
     let bytes = (fall.after + other.after) / 2 / MIB * MIB;
     // In a delay of the host the card may empty a part of the cache, so that more is fast than fits.
-    let freed = fall.freed_share().max(other.freed_share());
+    let freed = first.freed_share(&fall).max(second.freed_share(&other));
     let confirmed = if freed < FREED { evidence.len() } else { 1 };
     for witness in evidence.iter_mut().take(confirmed) {
         witness.value = Some(Value::Whole(bytes));
@@ -285,12 +287,12 @@ mod tests {
             (0..36).map(|bin| if bin < 20 { 1e5 } else { 3e5 } + f64::from(bin * 7 % 5) * 1e3).collect();
         let found = fall(&step).expect("a fall");
         assert!(is_near(found.after, 20 * BIN) && found.fast > 2.5 * found.slow, "{found:?}");
-        // Moving a bin takes 2e5 us: in five delays, 2.5e5 us together, 1.25 of the 20 bins may be moved.
-        assert!(found.freed_share() < 0.02, "{found:?}");
-        let late: Vec<f64> = (0..20).map(|bin| if bin % 4 == 0 { 5e4 } else { 0.0 }).chain([0.0; 16]).collect();
-        let late: Vec<f64> = step.iter().zip(late).map(|(bin, late)| bin + late).collect();
-        let freed = fall(&late).expect("a fall").freed_share();
-        assert!((0.06..0.08).contains(&freed), "{freed}");
+        // Moving a bin takes 2e5 us: in delays of every fourth request of 1/8 bin, 4e5 us together, 2 of the 20 bins.
+        let requests = |late: f64| {
+            (0..36 * 8).map(move |index| if index % 4 == 0 { 1.25e4 + late } else { 1.25e4 }).collect::<Vec<f64>>()
+        };
+        let of = |late| Run { bins: step.clone(), requests: requests(late), fall: None }.freed_share(&found);
+        assert!(of(0.0) < 1e-6 && (0.09..0.11).contains(&of(1e4)), "{} {}", of(0.0), of(1e4));
         // Whole blocks are folded at once, every fourth bin.
         let folds: Vec<f64> = (0..100).map(|bin| if bin >= 12 && bin % 4 == 0 { 6e5 } else { 1e5 }).collect();
         assert!(is_near(fall(&folds).expect("a fall").after, 12 * BIN));

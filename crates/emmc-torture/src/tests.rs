@@ -97,6 +97,15 @@ fn parts_that_keep_pages_in_their_log_survive_random_cuts() {
             torture_profile(profile, seed).unwrap_or_else(|violation| panic!("{name}, seed {seed}: {violation}"));
         }
     }
+    // An eMMC, with its cache on, off or absent; the area is no multiple of this page.
+    for seed in 0..12 {
+        let mut profile = emmc_card::profile::shipped::named("generic-8g").unwrap();
+        (profile.controller.small_write_bytes, profile.controller.small_page_bytes) = (65_536, 12 << 10);
+        if seed % 2 == 0 {
+            profile.controller.cache_bytes = 0;
+        }
+        torture_profile(profile, seed).unwrap_or_else(|violation| panic!("eMMC, seed {seed}: {violation}"));
+    }
 }
 
 /// A longer form, for `cargo xtask mutants`.

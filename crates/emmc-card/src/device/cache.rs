@@ -19,6 +19,8 @@ pub(crate) struct Dirty {
     pub(crate) unit: u32,
     /// Its content, if payload is simulated.
     pub(crate) data: Option<Box<[u8]>>,
+    /// Not the host's: it is written again with a page of which the host wrote a part.
+    pub(crate) is_rest: bool,
 }
 
 /// Dirty units, oldest first.
@@ -28,13 +30,15 @@ pub(crate) struct VolatileCache {
     capacity: usize,
     /// Number of cached units per low bits of their numbers: zero means that a unit is not cached.
     filter: Vec<u16>,
+    /// Units that left it and were not the host's.
+    pub(crate) rests: u64,
 }
 
 impl VolatileCache {
     /// A cache for `capacity` units.
     pub(crate) fn new(capacity: usize) -> Self {
         let entries = capacity.min(1 << 11).saturating_mul(FILTER_PER_UNIT).next_power_of_two().max(FILTER_MIN);
-        Self { waiting: VecDeque::with_capacity(capacity.min(1 << 16)), capacity, filter: vec![0; entries] }
+        Self { waiting: VecDeque::with_capacity(capacity.min(1 << 16)), capacity, filter: vec![0; entries], rests: 0 }
     }
 
     /// Whether it is full.
@@ -73,6 +77,7 @@ impl VolatileCache {
     pub(crate) fn put(&mut self, dirty: Dirty) {
         if let Some(at) = self.position(dirty.region, dirty.unit) {
             self.waiting[at].data = dirty.data;
+            self.waiting[at].is_rest &= dirty.is_rest;
             return;
         }
         let slot = Self::slot(&self.filter, dirty.region, dirty.unit);
@@ -117,6 +122,7 @@ impl VolatileCache {
         let dirty = self.waiting.pop_front()?;
         let slot = Self::slot(&self.filter, dirty.region, dirty.unit);
         self.filter[slot] -= 1;
+        self.rests += u64::from(dirty.is_rest);
         Some(dirty)
     }
 
@@ -148,7 +154,7 @@ mod tests {
     use super::*;
 
     fn dirty(unit: u32, fill: u8) -> Dirty {
-        Dirty { region: 1, unit, data: Some(vec![fill; 2].into()) }
+        Dirty { region: 1, unit, data: Some(vec![fill; 2].into()), is_rest: false }
     }
 
     #[test]
@@ -162,6 +168,14 @@ mod tests {
         assert_eq!(cache.find(0, 7), None);
         assert_eq!(cache.take_oldest(), Some(dirty(7, 3)));
         assert_eq!(cache.find(1, 7), None);
+        assert_eq!(cache.rests, 0);
+        cache.put(Dirty { is_rest: true, ..dirty(11, 5) });
+        cache.put(Dirty { is_rest: true, ..dirty(12, 5) });
+        // What the host writes meanwhile is the host's.
+        cache.put(dirty(12, 6));
+        assert_eq!([cache.take_oldest(), cache.take_oldest(), cache.take_oldest()].iter().flatten().count(), 3);
+        assert_eq!(cache.rests, 1);
+        cache.put(dirty(9, 2));
         cache.put(dirty(10, 4));
         cache.put(dirty(9 + FILTER_MIN as u32, 5));
         assert!(cache.is_full());

@@ -156,6 +156,7 @@ impl Device {
     pub fn partition(&mut self, partitioning: Partitioning, now: Instant) -> Result<Option<Instant>, LayoutError> {
         let layout = Layout::new(&self.profile, &partitioning, self.options.seed)?;
         self.path.forget();
+        self.path.forget_counts();
         let ready = self.storage.lay_out(&self.profile.ftl, &layout, now);
         match ready {
             Some(_) => self.partitioning = partitioning,

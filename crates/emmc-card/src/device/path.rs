@@ -67,6 +67,8 @@ pub(crate) struct Path {
     bus_free: Instant,
     /// When the firmware is free for the next request.
     firmware_free: Instant,
+    /// Units that were copied past the cache, not written by the host.
+    copied: u64,
     /// Programs in progress from the buffer: end and bytes, in order of issue.
     under_way: VecDeque<(Instant, u64)>,
     under_way_bytes: u64,
@@ -136,6 +138,7 @@ impl Path {
             batch_units,
             bus_free: Instant::START,
             firmware_free: Instant::START,
+            copied: 0,
             under_way: VecDeque::new(),
             under_way_bytes: 0,
             ahead: None,
@@ -144,6 +147,16 @@ impl Path {
             goes_on: false,
             unit: vec![0; unit_bytes as usize],
         }
+    }
+
+    /// Units that the path wrote to the layers again: of merge units, and of pages of the log.
+    pub(crate) fn written_again(&self) -> u64 {
+        self.copied + self.cache.rests
+    }
+
+    /// The layers' counters begin again.
+    pub(crate) fn forget_counts(&mut self) {
+        (self.copied, self.cache.rests) = (0, 0);
     }
 
     /// Drops all volatile state: power was lost.

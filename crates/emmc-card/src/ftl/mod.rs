@@ -74,7 +74,7 @@ pub enum TrimKind {
 pub struct FtlStats {
     /// Units that the host wrote.
     pub host_units: u64,
-    /// Units copied by garbage collection, folding, merging and wear levelling.
+    /// Units copied by garbage collection, folding, merging and wear levelling, and the rest of a page of the log.
     pub copied_units: u64,
     /// Units programmed to fill a page that could not wait.
     pub padding_units: u64,

@@ -182,9 +182,11 @@ fn a_small_write_reads_the_rest_of_a_page_of_the_log_and_writes_it_again() {
         });
         [(8192, 4), (16_384, 16), (24_576 + 16, 16), (200_000, 4)].map(|(lba, kib)| {
             part.rest();
-            let before = part.programmed();
+            let (before, host) = (part.programmed(), part.device.stats().host_units);
             let took = part.write(lba, kib * KIB);
             part.rest();
+            let host = part.device.stats().host_units - host;
+            assert_eq!(host, u64::from(kib / 4), "units that the host wrote");
             (took, (part.programmed() - before) * 4)
         })
     };
@@ -194,7 +196,7 @@ fn a_small_write_reads_the_rest_of_a_page_of_the_log_and_writes_it_again() {
         let added = pages[index].0 - units[index].0;
         assert!((reads * 300.0..=reads * 300.0 + 200.0 + 1e-6).contains(&added), "{index}: {added}");
     }
-    // This card maps units of 8 KiB: those that are not written with the host's.
+    // Without the rest, a single unit is padded to a page of 8 KiB.
     let again = [0, 1, 2, 3].map(|index: usize| pages[index].1 - units[index].1);
     assert_eq!(again, [8, 0, 16, 0], "{units:?} {pages:?}");
 }

@@ -174,20 +174,24 @@ impl<'a> Times<'a> {
             true => (controller.small_write_overhead_us, controller.small_write_missing_us_per_kib),
             false => (controller.write_overhead_us, controller.missing_us_per_kib),
         };
-        // A log that maps pages reads the rest of one.
-        let kept = if controller.small_page_bytes > 4096 { controller.read_overhead_us } else { 0.0 };
+        // A log that maps pages reads the rest of one, and writes it again.
+        let rest_kib = (f64::from(controller.small_page_bytes) / 1024.0 - self.unit_kib().max(4.0)).max(0.0);
+        let (kept, rest) = match rest_kib > 0.0 {
+            true => (controller.read_overhead_us, self.fetch(rest_kib)),
+            false => (0.0, 0.0),
+        };
         let firmware = overhead + missing * missing_kib + kept;
         let bus = self.bus.write(8).as_micros_f64();
         // What the mapping unit misses is read first.
         let merged = if missing_kib > 0.0 { self.fetch(self.unit_kib()) } else { 0.0 };
-        let alone = self.queueing() + firmware + self.poll_wait(firmware, 0.0) + self.command + bus + merged;
+        let alone = self.queueing() + firmware + self.poll_wait(firmware, 0.0) + self.command + bus + merged + rest;
         let is_queued = depth > 1 && self.is_queued();
         let tasks = f64::from(depth.min(self.slots));
         let host = if is_queued { firmware.max(bus + self.command).max(alone / tasks) } else { alone };
         let cell = self.small_write_cell();
         let mean = cell.program_us.iter().sum::<f64>() / cell.program_us.len() as f64;
         let sent = self.page_kib * self.channel_us_per_kib;
-        let program = self.program_us_per_kib(cell) * self.unit_kib();
+        let program = self.program_us_per_kib(cell) * (self.unit_kib() + rest_kib);
         let cached = f64::from(controller.cache_bytes / self.profile.ftl.unit_bytes).min(requests);
         Some(if controller.write_buffer_bytes > 0 {
             let folded = self.folded(requests) / requests * self.folding_of_a_unit();

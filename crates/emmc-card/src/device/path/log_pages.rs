@@ -61,8 +61,28 @@ impl Path {
             let units = first..run.unit + run.units - u32::from(run.tail > 0);
             done = done.max(match is_cached {
                 true => self.cache_units(storage, run.region, units, now)?,
-                false => self.copy_units(storage, run.region, units, now)?,
+                false => self.copy_uncached(storage, run.region, units, now)?,
             });
+        }
+        Ok(done)
+    }
+
+    /// Copies units of which the cache has nothing later.
+    fn copy_uncached(
+        &mut self,
+        storage: &mut Storage,
+        region: u8,
+        units: Range<u32>,
+        now: Instant,
+    ) -> Result<Instant, StorageError> {
+        if self.cache.len() == 0 {
+            return self.copy_units(storage, region, units, now);
+        }
+        let mut done = now;
+        for unit in units {
+            if self.cache.find(region, unit).is_none() {
+                done = done.max(self.copy_units(storage, region, unit..unit + 1, now)?);
+            }
         }
         Ok(done)
     }
@@ -90,7 +110,7 @@ impl Path {
             if self.cache.is_full() {
                 done = done.max(self.drain(storage, self.batch_units, done)?);
             }
-            self.cache.put(Dirty { region, unit, data });
+            self.cache.put(Dirty { region, unit, data, is_rest: true });
             bytes += self.unit.len() as u64;
         }
         if self.write_buffer && bytes > 0 {

@@ -286,6 +286,7 @@ impl Path {
                 Ok(read) => {
                     let written = ftl.write(nand, first, count, content.as_deref(), Durability::Buffered, read)?;
                     done = done.max(written);
+                    self.copied += u64::from(count);
                 }
                 Err(FtlError::Uncorrectable { .. }) if count > 1 => {
                     for unit in first..first + count {

@@ -61,7 +61,7 @@ impl Path {
                 Err(error) => return Some(Err(error.into())),
             }
         }
-        self.cache.put(Dirty { region, unit, data: None });
+        self.cache.put(Dirty { region, unit, data: None, is_rest: false });
         self.bus_free = done;
         Some(Ok(HostDone { transferred: arrived, done }))
     }
@@ -121,6 +121,8 @@ impl Path {
                 done = done.max(self.write_rest(storage, area, rest, cached, arrived)?);
             }
         }
+        // The page is programmed as a whole: not before its rest has been read.
+        let rest_read = done;
         let mut first_region = None;
         let mut is_apart = false;
         while at < end {
@@ -134,7 +136,7 @@ impl Path {
             if cached {
                 done = done.max(self.write_cached(storage, &run, part, arrived)?);
                 if self.write_buffer {
-                    self.program_full(storage, bytes, arrived)?;
+                    self.program_full(storage, bytes, arrived.max(rest_read))?;
                 }
             } else {
                 let drained = self.cache_past(storage, &run, arrived)?;
@@ -255,7 +257,7 @@ impl Path {
                 let length = unit_bytes - head - tail;
                 content[head..head + length].copy_from_slice(&data[from..from + length]);
             }
-            self.cache.put(Dirty { region: run.region, unit, data: content });
+            self.cache.put(Dirty { region: run.region, unit, data: content, is_rest: false });
         }
         Ok(ready)
     }
