@@ -15,9 +15,8 @@ const FUZZ_SECONDS: u32 = 10;
 /// Number of power cuts; `cargo xtask sim` alone does more.
 const SIMULATED: [&str; 4] = ["--workloads", "12", "--cuts", "30000"];
 
-/// Whose board binary is measured, which takes four minutes, and on which of three days.
+/// Whose board binary is measured, which takes four minutes.
 const BOARD: &str = "aarch64";
-const SIZE_DAY: usize = 0;
 
 /// Whether the oldest supported Rust is installed, and its builds.
 const MSRV_CHECK: (&str, &str) = ("+1.85 --version", "+1.85 check --workspace --all-features --locked");
@@ -63,8 +62,8 @@ pub(crate) fn run(extent: Extent) -> anyhow::Result<()> {
     }
     cargo("clippy --package emmclab --no-default-features --all-targets --locked -- -D warnings", &[])?;
     let day = output("date", &["-u", "+%-j"])?.trim().parse().context("date")?;
-    let Turns { feature, rust, long } = Turns::of(day);
-    println!("today's turns: {feature}, {rust:?}, {long:?}");
+    let Turns { feature, rust, has_size, long } = Turns::of(day);
+    println!("today's turns: {feature}, {rust:?}, {long:?}, the board's binary: {has_size}");
     let alone = format!("clippy --package emmclab --no-default-features --features {feature} --locked -- -D warnings");
     cargo(&alone, &[])?;
     match rust {
@@ -86,7 +85,7 @@ pub(crate) fn run(extent: Extent) -> anyhow::Result<()> {
     } else {
         println!("SKIPPED: cargo deny is not installed (cargo install --locked cargo-deny)");
     }
-    if day % 3 == SIZE_DAY {
+    if has_size {
         stage("the board's binary", || size::run(&[BOARD]))?;
     }
     match long {
@@ -122,6 +121,8 @@ struct Turns {
     /// Of the board's binary, alone.
     feature: &'static str,
     rust: Rust,
+    /// Of the board's binary.
+    has_size: bool,
     long: Long,
 }
 
@@ -149,7 +150,7 @@ impl Turns {
             _ => Long::Mutants(round),
         };
         let rust = if day % 2 == 0 { Rust::Tls } else { Rust::Oldest };
-        Self { feature: ["bench", "sim", "trace"][day % 3], rust, long }
+        Self { feature: ["bench", "sim", "trace"][day % 3], rust, has_size: day % 3 == 0, long }
     }
 }
 
@@ -199,6 +200,7 @@ mod tests {
         let features: BTreeSet<&str> = turns.iter().map(|turn| turn.feature).collect();
         assert_eq!(features.len(), 3);
         assert!(turns.iter().any(|turn| turn.rust == Rust::Tls) && turns.iter().any(|turn| turn.rust == Rust::Oldest));
+        assert_eq!(turns.iter().filter(|turn| turn.has_size).count(), 5);
         let processors: BTreeSet<&str> = turns
             .iter()
             .filter_map(|turn| if let Long::Processor(name) = turn.long { Some(name) } else { None })

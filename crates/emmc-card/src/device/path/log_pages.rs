@@ -1,4 +1,8 @@
 //! Pages of the log of small writes: one that covers less of a page reads the rest of it and writes it again.
+//!
+//! The read costs the firmware's time of a read, and the flash's. The rest is as volatile as the host's data beside it:
+//! it waits in the same cache, and until it is programmed the copy before counts. It wears the card, but is no data of
+//! the host.
 
 use std::ops::Range;
 

@@ -56,7 +56,11 @@ since the card was switched on: as in a real card, its counts do not survive pow
 pub(super) fn layer(ftl: &FtlStats, nand: &Counters) -> Vec<KeyValue> {
     let rows = [
         ("units written by the host", ftl.host_units, ""),
-        ("units copied", ftl.copied_units, "by collection, folding, merging, wear levelling and pages of the log"),
+        (
+            "units copied",
+            ftl.copied_units,
+            "by garbage collection, folding, merging, wear levelling and pages of the log",
+        ),
         ("units of padding", ftl.padding_units, "to fill pages that had to be written"),
         ("blocks collected", ftl.collections, ""),
         ("blocks folded", ftl.folds, "from the SLC cache"),
