@@ -224,6 +224,13 @@ pub(crate) fn cache(
     for witness in evidence.iter_mut().take(confirmed) {
         witness.value = Some(Value::Whole(bytes));
     }
+    if freed >= FREED {
+        let why = format!(
+            "some requests take longer than the quickest tenth: in that time the card may empty {:.0} % of the cache",
+            (100.0 * freed).min(100.0)
+        );
+        evidence.push(Evidence::new("delays of requests", why, None));
+    }
     let refill = refill(requests, from, half, fall)?;
     Ok(vec![("slc_cache", Parameter::of(Value::Whole(bytes), "bytes", evidence)), ("slc_refill", refill)])
 }

@@ -10,7 +10,7 @@ use crate::forms::search_pages;
 use crate::known::Known;
 use crate::least_squares::{Minimum, Observed, Prior, Reach, SCALE, Unknown, minimise};
 use crate::measured::Measured;
-use crate::part::{Firmware, Parameter, Part, firmwares};
+use crate::part::{Firmware, Parameter, Part, READS, firmwares, rate};
 use crate::prior::priors;
 use crate::segment;
 use crate::simulate::{Plan, SimulateError};
@@ -131,7 +131,7 @@ impl<'a> Training<'a> {
         let parameters = start.parameters();
         Searched {
             unknowns: parameters.iter().zip(&start.values).map(unknown).collect(),
-            priors: priors(start, &self.given.others),
+            priors: priors(start, &self.given.others, rate(&self.measured.cells, &READS)),
             bounds: parameters.iter().map(|parameter| [parameter.low.ln(), parameter.high.ln()]).collect(),
         }
     }

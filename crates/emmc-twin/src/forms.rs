@@ -7,7 +7,7 @@ use crate::cell;
 use crate::ensemble::Ensemble;
 use crate::fit::{Fitted, Given, Training, best, plausible};
 use crate::measured::Measured;
-use crate::part::{COMMANDS_KIB, Firmware, PAGES_KIB, Part};
+use crate::part::{COMMANDS_KIB, Firmware, PAGES_KIB, Part, READS, rate};
 
 /// Files of a search are at most this large, so that a simulation is short. Unit: bytes.
 const SMALL_FILE_BYTES: u64 = 32 << 20;
@@ -34,10 +34,13 @@ const LAST_ROUNDS: u32 = 3;
 /// Of them, those before cells of other suites count: an aged card takes long to simulate.
 const QUICK_ROUNDS: u32 = 1;
 
-/// Forms that match the cells nearly as well count beside the best one: the difference of their costs.
-const RIVAL: f64 = 2.0;
+/// Forms that match the cells nearly as well as the best one are searched further beside it: the difference of their
+/// costs. Where a search of a form ends is not certain by less.
+const RIVAL: f64 = 6.0;
 /// Such forms at most, the best one included.
-const RIVALS: usize = 2;
+const RIVALS: usize = 3;
+/// Those whose ensembles count in the intervals in the end.
+const ALIKE: f64 = 2.0;
 /// An unusual form is chosen if it matches the cells better than a usual one by more than this: the difference of
 /// their costs. Unusual are reads of more than was asked for at random reads, and commands above 512 KiB, which sdhci
 /// does not send.
@@ -152,8 +155,13 @@ fn rivals(
         rivals.extend(other.clone());
         first = [first].into_iter().chain(other).min_by(|a, b| cost(a).total_cmp(&cost(b)))?;
     }
-    let otherwise = training.reads().and_then(|reads| read_as(first.part.clone().bound_otherwise(), &reads));
-    let otherwise = otherwise.map(|found| first.part.reading_as(&found.part));
+    // An ensemble of reads would find its way back: only steps lead from there.
+    let reads = training.reads().zip(rate(&training.measured.cells, &READS));
+    let otherwise = reads.into_iter().flat_map(|(reads, large)| {
+        let own = || first.part.clone();
+        [own().bound_otherwise(), own().waiting_otherwise(large)]
+            .map(|start| first.part.reading_as(&reads.improve(&start, SMALL_FILE_BYTES, (FIRST, None)).part))
+    });
     // An ensemble of another size of a page may have lost its way: once more from where the best one is.
     let other_pages = reading.iter().filter(|reading| reading.firmware.page_kib != first.part.firmware.page_kib);
     let others = first.part.other_firmwares(firmwares).into_iter().chain(otherwise);
@@ -176,22 +184,25 @@ pub(crate) fn search_pages(kind: CardKind, measured: &Measured, with: &Given<'_>
     // Cells of other suites decide only now.
     let whole = Training::new(measured.clone(), with);
     let count = parts.len();
+    let file_bytes = measured.file_bytes.min(SMALL_FILE_BYTES);
     let searched = parts.into_iter().filter_map(|part| {
         let ensemble = ensemble.around(&whole.searched(&part), MANY / count, LAST_ROUNDS)?;
-        let file_bytes = measured.file_bytes.min(SMALL_FILE_BYTES);
         let mut last = Form { start: part, file_bytes, ensemble };
         last.assimilate(&training.corrected_at(&last.start, last.file_bytes), QUICK_ROUNDS)?;
         last.assimilate(&last.corrected(&whole), LAST_ROUNDS - QUICK_ROUNDS)?;
-        let first = last.improved(&last.corrected(&whole), LAST / count / 2);
-        let corrected = whole.corrected_at(&first.part, last.file_bytes);
-        let slopes = Some(&first.minimum.jacobian);
-        Some((corrected.improve(&first.part, last.file_bytes, (LAST / count / 2, slopes)), last.ensemble))
+        Some((last.improved(&last.corrected(&whole), LAST / 2 / count), last.ensemble))
     });
     let searched: Vec<(Fitted, Ensemble)> = searched.collect();
-    let found = searched.iter().map(|(fitted, _)| fitted).min_by(|a, b| cost(a).total_cmp(&cost(b)))?.clone();
-    let is_alike = |fitted: &Fitted| fitted.minimum.cost < found.minimum.cost + RIVAL;
-    let alike = searched.iter().filter(|(fitted, _)| is_alike(fitted)).map(|(_, ensemble)| ensemble);
+    let found = searched.iter().map(|(fitted, _)| fitted).min_by(|a, b| cost(a).total_cmp(&cost(b)))?;
+    let is_alike = |fitted: &Fitted| fitted.minimum.cost < found.minimum.cost + ALIKE;
+    let alike: Vec<_> = searched.iter().filter(|(one, _)| is_alike(one)).map(|(_, ensemble)| ensemble).collect();
+    // One of them goes on, so it has as many simulations as all had together.
+    let further = |from: &Fitted| {
+        let corrected = whole.corrected_at(&from.part, file_bytes);
+        corrected.improve(&from.part, file_bytes, (LAST / 4, Some(&from.minimum.jacobian)))
+    };
+    let found = further(&further(found));
     let at: Vec<f64> = found.part.values.iter().map(|value| value.ln()).collect();
-    let scatter = Ensemble::scatter(&alike.collect::<Vec<_>>(), &at);
+    let scatter = Ensemble::scatter(&alike, &at);
     Some(Fitted { scatter: Some(scatter), ..found })
 }

@@ -98,7 +98,7 @@ mod tests {
         let mut jacobian = DMatrix::zeros(measured.cells.len(), part.values.len());
         jacobian.column_mut(index::WRITE).fill(1.0);
         let at = part.values.iter().map(|value| value.ln()).collect();
-        let priors = priors(&part, &[]);
+        let priors = priors(&part, &[], None);
         let fitted = Fitted { part, minimum: Minimum { at, jacobian, cost: 0.0 }, priors, scatter: None };
         let reach = |rises: bool| {
             let simulator = |profiles: &[Profile], plan: &Plan| -> Vec<Result<Vec<Cell>, SimulateError>> {

@@ -70,6 +70,16 @@ const LOG_MIB: f64 = 200.0;
 /// The merge unit of a card that merges for random writes of 16 KiB, if no cell shows it. Unit: KiB.
 const ALLOCATION_KIB: f64 = 2048.0;
 
+/// Sequential reads.
+pub(crate) const READS: [Column; 2] = [Column::Read, Column::Reread];
+
+/// The time of each KiB at the largest record of some columns: the shortest, if there is one. Unit: microseconds.
+pub(crate) fn rate(cells: &[Cell], columns: &[Column]) -> Option<f64> {
+    let of_columns = || cells.iter().filter(|cell| columns.contains(&cell.column));
+    let largest = of_columns().map(|cell| cell.kib).max()?;
+    of_columns().filter(|cell| cell.kib == largest).map(|cell| cell.us / cell.kib as f64).reduce(f64::min)
+}
+
 /// The firmwares that are tried.
 pub(crate) fn firmwares() -> Vec<Firmware> {
     let each = |threshold_kib| {
@@ -96,20 +106,14 @@ impl Part {
         let records = records(cells);
         let [host_read, host_write] =
             known.host.map_or([HOST_US; 2], |host| [host.read_us, host.write_us].map(|us| us.max(1.0)));
-        let slope = |columns: &[Column]| {
-            let rate = |cell: &&Cell| columns.contains(&cell.column);
-            let largest = cells.iter().filter(rate).map(|cell| cell.kib).max().unwrap_or(1);
-            let rates =
-                cells.iter().filter(rate).filter(|cell| cell.kib == largest).map(|cell| cell.us / cell.kib as f64);
-            rates.fold(f64::INFINITY, f64::min)
-        };
         let shortest = |columns: &[Column]| {
             let times = cells.iter().filter(|cell| columns.contains(&cell.column)).map(|cell| cell.us);
             times.fold(f64::INFINITY, f64::min)
         };
-        let bus = 0.97 * slope(&[Column::Read, Column::Reread]);
-        let program = slope(&[Column::Write, Column::Rewrite]).max(bus);
-        let read = shortest(&[Column::Read, Column::Reread]);
+        let rate = |columns: &[Column]| rate(cells, columns).unwrap_or(f64::INFINITY);
+        let bus = 0.97 * rate(&READS);
+        let program = rate(&[Column::Write, Column::Rewrite]).max(bus);
+        let read = shortest(&READS);
         let sequential = |kib| time(cells, Column::Rewrite, kib).or_else(|| time(cells, Column::Write, kib));
         let small_records = || records.iter().copied().filter(|kib| *kib <= 16);
         let mean = |times: Vec<f64>| times.iter().sum::<f64>() / times.len().max(1) as f64;

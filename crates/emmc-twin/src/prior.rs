@@ -8,8 +8,10 @@ use crate::part::{Part, index};
 
 /// The standard deviation of a logarithm that nothing but the physics bounds: a factor of 4.5.
 const WIDE: f64 = 1.5;
-/// The standard deviation of the bus: the slope of large reads shows it, or the time of the flash, which is longer.
-const SLOPE: f64 = 0.15;
+/// The bus as a share of the time that each KiB of a large read takes, and the standard deviation of its logarithm: it
+/// takes all of that time, or the flash takes some of it, before the data or instead of the bus.
+const BUS_SHARE: f64 = 0.8;
+const BUS_DEVIATION: f64 = 0.22;
 /// The least standard deviation of a logarithm that other parts bound.
 const NARROW: f64 = 0.3;
 /// Fewer other parts do not show how parts scatter: they do not count.
@@ -45,8 +47,9 @@ fn is_of_firmware(parameter: usize) -> bool {
     [index::SMALL, index::LOG, index::SMALL_MISSING, index::MERGE, index::DEBT, index::LOG_SIZE].contains(&parameter)
 }
 
-/// The priors of a part around a start, of other parts and of the start itself.
-pub(crate) fn priors(start: &Part, others: &[Part]) -> Vec<Prior> {
+/// The priors of a part around a start, of other parts, of the time of each KiB of a large read (us, if measured), and
+/// of the start itself.
+pub(crate) fn priors(start: &Part, others: &[Part], large_read: Option<f64>) -> Vec<Prior> {
     let from_parts = |index: usize| {
         let anchor = anchor(index);
         let log = |part: &Part| (part.firmware.threshold_kib, part.firmware.logs_sectors);
@@ -63,8 +66,9 @@ pub(crate) fn priors(start: &Part, others: &[Part]) -> Vec<Prior> {
         Some(Prior { index, anchor, centre, deviation })
     };
     let own = |index: usize| {
-        let deviation = if index == index::BUS { SLOPE } else { WIDE };
-        let [centre, deviation] = physical(index).unwrap_or([start.values[index].ln(), deviation]);
+        let bus = || Some([(BUS_SHARE * large_read.filter(|_| index == index::BUS)?).ln(), BUS_DEVIATION]);
+        let known = physical(index).or_else(bus);
+        let [centre, deviation] = known.unwrap_or([start.values[index].ln(), WIDE]);
         Prior { index, anchor: None, centre, deviation }
     };
     if start.firmware.segment.is_some() {
@@ -94,12 +98,15 @@ mod tests {
             part
         };
         let others = [other(7.0, 1.0), other(15.0, 2.0), other(22.0, 4.0)];
-        let found = priors(&start, &others);
+        let found = priors(&start, &others, None);
         let program = found[index::PROGRAM];
         assert_eq!((program.index, program.anchor), (index::PROGRAM, Some(index::BUS)));
         assert!((program.centre - 2f64.ln()).abs() < 1e-9 && (program.deviation - 0.8).abs() < 0.01, "{program:?}");
-        assert_eq!(found[index::BUS].centre, start.values[index::BUS].ln());
-        let unlike = priors(&start.clone(), &others[..2]);
+        assert_eq!(found[index::BUS].centre, start.values[index::BUS].ln(), "no large reads");
+        let unlike = priors(&start, &others[..2], Some(10.0));
         assert_eq!(unlike[index::PROGRAM].anchor, None, "two parts show no scatter");
+        let bus = unlike[index::BUS];
+        let deviations = |us: f64| (us.ln() - bus.centre) / bus.deviation;
+        assert!(deviations(10.0) < 1.1 && deviations(5.5) > -2.0, "the bus or the flash takes the time: {bus:?}");
     }
 }

@@ -9,7 +9,7 @@ use emmc_card::profile::Profile;
 use emmc_host::HostTarget;
 use emmc_sim::SimTarget;
 use emmc_units::{Instant, Nanos};
-use emmc_workload::{Bench, EarlyEnds, Options, Unwatched, named};
+use emmc_workload::{Bench, Detail, EarlyEnds, Options, Unwatched, named};
 
 use crate::cell::{Cell, Column, records};
 use crate::measured::Measured;
@@ -83,7 +83,7 @@ fn iozone(profile: &Profile, plan: &Plan) -> Result<Vec<Cell>, SimulateError> {
         rows: records.iter().map(u64::to_string).collect(),
         size_bytes: Some(plan.measured.file_bytes),
         early_ends: plan.is_search.then(|| early_ends(profile)),
-        without_intervals: true,
+        detail: Detail::Speeds,
         ..Options::default()
     };
     let suite = named("iozone").expect("the suite is one of the crate's own");

@@ -27,7 +27,7 @@ pub use judge::doubts::doubts;
 pub use judge::{compare, reference, spans};
 pub use result::context::{self, Context};
 pub use result::grid::{Grid, GridColumn, GridLine};
-pub use result::measurement::{Measurement, WarmUp};
+pub use result::measurement::{Detail, Measurement, WarmUp};
 pub use result::state::{CardState, StateKind};
 pub use result::{BenchResult, Cause, Doubt, Figure, Outcome, Pivot};
 pub use stats::interval::Interval;

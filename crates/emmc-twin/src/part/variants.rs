@@ -1,10 +1,16 @@
 //! Parts that differ in their form from another one.
 
+use emmc_regs::CardKind;
+
 use super::{Firmware, PARAMETERS, PLANES, Part, index};
 use crate::least_squares::Reach;
 
 /// What no longer bounds large reads takes this share of its time.
 const FASTER: f64 = 0.75;
+/// A bus that takes more than this share of the time of large reads bounds them alone.
+const ALONE: f64 = 0.85;
+/// What is left at least of the firmware's time of a write behind larger pages.
+const LEAST: f64 = 0.3;
 /// Folding that hardly shows. Unit: %.
 const LITTLE_DEBT: f64 = 3.0;
 
@@ -15,9 +21,17 @@ impl Part {
         self
     }
 
-    /// The same that reads as another one: its pages, its read-ahead, and all parameters that reads show.
+    /// The same that reads as another one: its pages, its read-ahead, and all parameters that reads show. Its small
+    /// writes take as long as before: with other pages a card that answers after the program waits for more or less.
     pub(crate) fn reading_as(&self, other: &Self) -> Self {
         let mut part = self.clone();
+        if self.kind != CardKind::Sd {
+            let [own, others] = [self, other].map(|part| f64::from(PLANES * part.firmware.page_kib));
+            for index in [index::WRITE, index::SMALL] {
+                let value = &mut part.values[index];
+                *value = (*value + self.values[index::LOG] * (own - others)).max(LEAST * *value);
+            }
+        }
         part.firmware.page_kib = other.firmware.page_kib;
         part.firmware.read_ahead_always = other.firmware.read_ahead_always;
         for ((value, other), parameter) in part.values.iter_mut().zip(&other.values).zip(&PARAMETERS) {
@@ -25,7 +39,7 @@ impl Part {
                 *value = *other;
             }
         }
-        part
+        part.within_bounds()
     }
 
     /// The same with other pages.
@@ -77,6 +91,20 @@ impl Part {
             self.values[index::CHANNEL] = (bus - sense / stripe_kib).max(channel);
             self.values[index::BUS] = FASTER * bus;
         }
+        self.within_bounds()
+    }
+
+    /// The same speed of large reads, of which each KiB takes `large_read` us, but tR is added to the bus if the bus
+    /// alone bounds them here, as where little is read ahead; or the other way round.
+    pub(crate) fn waiting_otherwise(mut self, large_read: f64) -> Self {
+        let stripe_kib = f64::from(PLANES * self.firmware.page_kib);
+        let bus = self.values[index::BUS];
+        self.values[index::BUS] =
+            if bus > ALONE * large_read { bus - self.values[index::SENSE] / stripe_kib } else { large_read };
+        self.within_bounds()
+    }
+
+    fn within_bounds(mut self) -> Self {
         for (value, parameter) in self.values.iter_mut().zip(&PARAMETERS) {
             *value = value.clamp(parameter.low, parameter.high);
         }
@@ -110,6 +138,9 @@ mod tests {
         (bus.values[index::BUS], bus.values[index::SENSE], bus.values[index::CHANNEL]) = (10.0, 64.0, 3.0);
         let by_flash = bus.clone().bound_otherwise();
         assert!((flash(&by_flash) - 10.0).abs() < 1e-9 && by_flash.values[index::BUS] < 10.0, "{by_flash:?}");
+        let in_turn = bus.clone().waiting_otherwise(10.0);
+        assert_eq!(in_turn.values[index::BUS], 8.0, "pages of 16 KiB on two planes: 2 us a KiB");
+        assert_eq!(in_turn.waiting_otherwise(10.0).values[index::BUS], 10.0);
         let by_bus = by_flash.bound_otherwise();
         assert!((by_bus.values[index::BUS] - 10.0).abs() < 1e-9 && flash(&by_bus) < 10.0, "{by_bus:?}");
     }
@@ -154,5 +185,19 @@ mod tests {
         assert_eq!(found.values[index::SENSE], other.values[index::SENSE]);
         assert_eq!(found.values[index::READ], other.values[index::READ]);
         assert_eq!(found.values[index::WRITE], own.values[index::WRITE]);
+    }
+
+    /// 16 KiB less of the log are programmed before the answer; an SD card answers from its buffer.
+    #[test]
+    fn small_writes_take_as_long_with_other_pages() {
+        let mut own = Part { kind: CardKind::Emmc, ..part() };
+        (own.values[index::LOG], own.values[index::SMALL]) = (8.0, 100.0);
+        let halved = own.reading_as(&own.clone().with_pages(8));
+        assert_eq!(halved.values[index::SMALL], 228.0);
+        assert_eq!(halved.values[index::WRITE], own.values[index::WRITE] + 128.0);
+        assert_eq!(halved.reading_as(&own).values[index::SMALL], 100.0);
+        assert_eq!(own.reading_as(&own.clone().with_pages(32)).values[index::SMALL], 30.0, "some of it is left");
+        let card = Part { kind: CardKind::Sd, ..own };
+        assert_eq!(card.reading_as(&card.clone().with_pages(8)).values[index::SMALL], 100.0);
     }
 }

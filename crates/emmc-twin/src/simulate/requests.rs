@@ -2,7 +2,7 @@
 
 use emmc_card::profile::Profile;
 use emmc_port::{BlockOp, TargetShape};
-use emmc_workload::{Bench, BenchError, Cost, FlushAt, Limit, Mix, Options, Order, Stream, Suite, Unwatched};
+use emmc_workload::{Bench, BenchError, Cost, Detail, FlushAt, Limit, Mix, Options, Order, Stream, Suite, Unwatched};
 
 use super::{SimulateError, target};
 use crate::cell::{Cell, Column, Figure, Requests};
@@ -55,7 +55,7 @@ pub(super) fn simulated(profile: &Profile, measured: &Measured) -> Result<Vec<Ce
         let outcome = Bench::run(
             &suite,
             &mut target(&profile)?,
-            &Options { without_intervals: true, ..Options::default() },
+            &Options { detail: Detail::WithoutIntervals, ..Options::default() },
             &mut Unwatched,
         )?;
         for ((requests, block), found) in suite.jobs.iter().zip(&outcome.measurements) {

@@ -3,7 +3,9 @@
 use emmc_card::profile::Profile;
 use emmc_port::{BlockOp, TargetShape};
 use emmc_units::Nanos;
-use emmc_workload::{Bench, BenchError, Cost, Limit, Options, Order, Stream, Suite, Unwatched, open_unit_offsets};
+use emmc_workload::{
+    Bench, BenchError, Cost, Detail, Limit, Options, Order, Stream, Suite, Unwatched, open_unit_offsets,
+};
 
 use super::{SimulateError, target};
 use crate::cell::{Cell, Column};
@@ -38,7 +40,7 @@ pub(super) fn simulated(profile: &Profile, measured: &Measured) -> Result<Vec<Ce
     let outcome = Bench::run(
         &suite,
         &mut target(profile)?,
-        &Options { without_intervals: true, ..Options::default() },
+        &Options { detail: Detail::Speeds, ..Options::default() },
         &mut Unwatched,
     )?;
     let cell = |((units, is_random, block), found): (&(u16, bool, u64), &emmc_workload::Measurement)| Cell {

@@ -5,7 +5,7 @@ use emmc_units::{Instant, Nanos};
 
 use super::order::Order;
 use super::stream::{Mix, Stream};
-use crate::result::measurement::{Measurement, WarmUp};
+use crate::result::measurement::{Detail, Measurement, WarmUp};
 use crate::result::state::CardState;
 use crate::stats::interval::Interval;
 use crate::stats::latency::{Latencies, Stalls};
@@ -134,16 +134,18 @@ impl Measured {
 
     /// Reports it at a place in a table.
     pub fn to_measurement(&self, table: &str, row: &str, column: &str) -> Measurement {
-        self.at_place([table, row, column], true)
+        self.at_place([table, row, column], Detail::All)
     }
 
-    /// The same, with confidence intervals and the end of the warm-up or without.
-    pub(crate) fn at_place(&self, [table, row, column]: [&str; 3], with_intervals: bool) -> Measurement {
+    /// The same, with as much of it as is asked for.
+    pub(crate) fn at_place(&self, [table, row, column]: [&str; 3], detail: Detail) -> Measurement {
         let time = self.time();
-        let [read_us, write_us, trim_us, flush_us] = self.latencies.each_ref().map(|found| match with_intervals {
-            true => found.latency(self.stream.seed),
-            false => found.without_intervals(),
+        let [read_us, write_us, trim_us, flush_us] = self.latencies.each_ref().map(|found| match detail {
+            Detail::All => found.latency(self.stream.seed),
+            Detail::WithoutIntervals => found.without_intervals(),
+            Detail::Speeds => None,
         });
+        let with_intervals = detail == Detail::All;
         Measurement {
             table: table.into(),
             row: row.into(),

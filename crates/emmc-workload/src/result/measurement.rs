@@ -6,6 +6,18 @@ use super::state::CardState;
 use crate::stats::interval::Interval;
 use crate::stats::latency::{Latency, Stalls};
 
+/// How much is reported of a measurement. Less of it is for searches that simulate a suite hundreds of times.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Detail {
+    /// Everything.
+    #[default]
+    All,
+    /// No confidence intervals and no warm-ups, whose resampling takes longer than a short simulation.
+    WithoutIntervals,
+    /// Speeds alone: no latencies and no state of the card either.
+    Speeds,
+}
+
 /// The result of a stream, as reported.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]

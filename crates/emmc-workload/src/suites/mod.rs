@@ -29,6 +29,7 @@ use crate::drive::order::Order;
 use crate::drive::stream::{BenchError, Driven, Mix, Stream, driven};
 use crate::drive::watch::{Cost, Progress, Watch, Whole};
 use crate::result::grid::Grid;
+use crate::result::measurement::Detail;
 use crate::result::state::{CardState, StateKind};
 use crate::result::{Figure, Outcome, Pivot};
 use crate::trace::Replay;
@@ -102,8 +103,8 @@ pub struct Options {
     /// Passes of the suite `iozone` that leave nothing behind end early: for a search that simulates it hundreds of
     /// times.
     pub early_ends: Option<EarlyEnds>,
-    /// No confidence intervals and no warm-ups, whose resampling takes longer than a short simulation.
-    pub without_intervals: bool,
+    /// How much is reported of each measurement.
+    pub detail: Detail,
 }
 
 /// A running suite on a target.
@@ -133,7 +134,7 @@ impl Default for Options {
             seed: 1,
             replay: None,
             early_ends: None,
-            without_intervals: false,
+            detail: Detail::All,
         }
     }
 }
@@ -180,7 +181,10 @@ impl<'a> Bench<'a> {
 
     /// The state of the target, as it reports it or as the suite has caused it.
     fn state(&self) -> CardState {
-        CardState::new(self.target.fill(), self.brought)
+        match self.options.detail {
+            Detail::Speeds => CardState::default(),
+            Detail::All | Detail::WithoutIntervals => CardState::new(self.target.fill(), self.brought),
+        }
     }
 
     /// The suite has put this part of the target into a state.
@@ -259,8 +263,7 @@ impl<'a> Bench<'a> {
     fn tell(&mut self, driven: &mut Driven, state: CardState, [table, row, column]: [&str; 3]) {
         driven.measured.state = state;
         if driven.ended.is_ok() || driven.measured.requests > 0 {
-            let with_intervals = !self.options.without_intervals;
-            self.outcome.measurements.push(driven.measured.at_place([table, row, column], with_intervals));
+            self.outcome.measurements.push(driven.measured.at_place([table, row, column], self.options.detail));
         }
     }
 

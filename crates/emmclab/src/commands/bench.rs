@@ -10,7 +10,7 @@ use emmc_analysis::Finding;
 use emmc_analysis::measured::findings;
 use emmc_port::BlockTarget;
 use emmc_units::{Bytes, Size};
-use emmc_workload::{Bench, BenchResult, Knob, Options, Replay, Suite, causes, doubts, follows, named, suites};
+use emmc_workload::{Bench, BenchResult, Detail, Knob, Options, Replay, Suite, causes, doubts, follows, named, suites};
 use serde::Serialize;
 
 use crate::CommandResult;
@@ -230,7 +230,7 @@ fn options(args: &BenchArgs, size_bytes: u64) -> anyhow::Result<Options> {
         seed: args.seed,
         replay: replay(args)?,
         early_ends: None,
-        without_intervals: false,
+        detail: Detail::All,
     };
     if options.queue_depth == Some(0) {
         bail!("--queue-depth: expected at least 1");
