@@ -21,7 +21,8 @@ const LAST: usize = 240;
 const SOME: usize = 64;
 /// The same for reads, which have fewer.
 const SOME_OF_READS: usize = 32;
-/// Members for the intervals: a correlation that is sampled from this number is wrong by a tenth.
+/// Members for the intervals: a correlation that is sampled from this number is wrong by a tenth. Several forms share
+/// them, but with fewer than a half each an ensemble scatters too little.
 const MANY: usize = 120;
 /// Assimilations for a form.
 const ROUNDS: u32 = 6;
@@ -186,7 +187,7 @@ pub(crate) fn search_pages(kind: CardKind, measured: &Measured, with: &Given<'_>
     let count = parts.len();
     let file_bytes = measured.file_bytes.min(SMALL_FILE_BYTES);
     let searched = parts.into_iter().filter_map(|part| {
-        let ensemble = ensemble.around(&whole.searched(&part), MANY / count, LAST_ROUNDS)?;
+        let ensemble = ensemble.around(&whole.searched(&part), MANY / count.min(2), LAST_ROUNDS)?;
         let mut last = Form { start: part, file_bytes, ensemble };
         last.assimilate(&training.corrected_at(&last.start, last.file_bytes), QUICK_ROUNDS)?;
         last.assimilate(&last.corrected(&whole), LAST_ROUNDS - QUICK_ROUNDS)?;
