@@ -40,7 +40,7 @@ const QUICK_ROUNDS: u32 = 1;
 const RIVAL: f64 = 6.0;
 /// Such forms at most, the best one included.
 const RIVALS: usize = 3;
-/// Those whose ensembles count in the intervals in the end.
+/// The ensembles of forms whose costs differ by less than this from the best one's count in the intervals.
 const ALIKE: f64 = 2.0;
 /// An unusual form is chosen if it matches the cells better than a usual one by more than this: the difference of
 /// their costs. Unusual are reads of more than was asked for at random reads, and commands above 512 KiB, which sdhci
@@ -156,11 +156,11 @@ fn rivals(
         rivals.extend(other.clone());
         first = [first].into_iter().chain(other).min_by(|a, b| cost(a).total_cmp(&cost(b)))?;
     }
-    // An ensemble of reads would find its way back: only steps lead from there.
+    // Steps, as an ensemble is drawn from the priors and would not begin there.
     let reads = training.reads().zip(rate(&training.measured.cells, &READS));
     let otherwise = reads.into_iter().flat_map(|(reads, large)| {
         let own = || first.part.clone();
-        [own().bound_otherwise(), own().waiting_otherwise(large)]
+        [own().bound_otherwise(), own().with_other_bus(large)]
             .map(|start| first.part.reading_as(&reads.improve(&start, SMALL_FILE_BYTES, (FIRST, None)).part))
     });
     // An ensemble of another size of a page may have lost its way: once more from where the best one is.

@@ -9,7 +9,7 @@ use crate::part::{Part, index};
 /// The standard deviation of a logarithm that nothing but the physics bounds: a factor of 4.5.
 const WIDE: f64 = 1.5;
 /// The bus as a share of the time that each KiB of a large read takes, and the standard deviation of its logarithm: it
-/// takes all of that time, or the flash takes some of it, before the data or instead of the bus.
+/// takes all of that time, or less where the flash bounds the read.
 const BUS_SHARE: f64 = 0.8;
 const BUS_DEVIATION: f64 = 0.22;
 /// The least standard deviation of a logarithm that other parts bound.
