@@ -15,7 +15,7 @@ use std::collections::VecDeque;
 
 pub(crate) use write::WriteRequest;
 
-use emmc_units::{Instant, Nanos};
+use emmc_units::{Instant, Nanos, Rng};
 
 use map_spans::MapSpans;
 use merge::{Merging, SmallWrites};
@@ -53,6 +53,8 @@ pub(crate) struct Path {
     /// For each sector by which a read leaves its mapping units uncovered.
     read_missing: Nanos,
     write_overhead: Nanos,
+    /// Variation of the firmware's times, as a share of 65536.
+    spread: u64,
     small: SmallWrites,
     merging: Merging,
     /// All writes cost the same and belong to no stream, except for what is missing of mapping units.
@@ -124,6 +126,7 @@ impl Path {
             read_overhead: Nanos::from_micros_f64(controller.read_overhead_us),
             read_missing: Nanos::from_micros_f64(controller.read_missing_us_per_kib / 2.0),
             write_overhead: Nanos::from_micros_f64(controller.write_overhead_us),
+            spread: (controller.time_spread * 65536.0) as u64,
             has_one_cost: controller.small_write_bytes == 0 && controller.merge_bytes == 0,
             small: SmallWrites::new(controller),
             merging: Merging::new(controller),
@@ -173,6 +176,17 @@ impl Path {
         self.last_read = None;
         self.goes_on = false;
         self.bus_free = Instant::START;
+    }
+
+    /// A time of the firmware for a command that comes at `now`, with its variation: the same again at the same time.
+    #[inline]
+    fn stray(&self, time: Nanos, lba: u64, now: Instant) -> Nanos {
+        if self.spread == 0 {
+            return time;
+        }
+        let draw = Rng::new(now.0 ^ lba.wrapping_mul(0x9e37_79b9_7f4a_7c15)).next_u64() >> 48;
+        let part = time.0 * self.spread >> 16;
+        Nanos(time.0 - part + (part * draw >> 15))
     }
 
     /// The data lines are free at `now` at the latest: an interruption ended the busy signal.

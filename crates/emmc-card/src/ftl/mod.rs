@@ -221,6 +221,11 @@ pub trait Ftl: std::fmt::Debug + Send {
     /// Writes everything buffered to flash.
     fn flush(&mut self, nand: &mut Nand, now: Instant) -> Result<Instant, FtlError>;
 
+    /// The same, and the next write begins a row: the pages that the planes of a die program together.
+    fn flush_row(&mut self, nand: &mut Nand, now: Instant) -> Result<Instant, FtlError> {
+        self.flush(nand, now)
+    }
+
     /// Whether a unit holds data (written and not trimmed since).
     fn is_mapped(&self, unit: u32) -> bool;
 

@@ -44,10 +44,10 @@ pub struct SlcFront {
     unit_bytes: u32,
     bypass_bytes: u32,
     idle_fold: bool,
-    /// Pages of the log that are folded for each hundred that bypass it, and units of this that are still owed.
+    /// Pages of the log that are folded for each hundred that bypass it, and hundredths of units that are still owed.
     stream_fold_percent: u32,
     refresh: Option<Refresh>,
-    fold_owed: u32,
+    fold_owed: i64,
     /// The requests that have no effect, as in the main layer: discards, or trims as well.
     ignored: Option<TrimKind>,
     stream: Stream,

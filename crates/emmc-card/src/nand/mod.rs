@@ -230,6 +230,11 @@ impl Nand {
         self.timing.quiet_at()
     }
 
+    /// Units that can be programmed as built while a block with one bit a cell is erased.
+    pub fn units_in_erase(&self) -> u32 {
+        self.timing.units_in_erase(&self.geometry)
+    }
+
     #[cold]
     fn violation(&mut self, what: &str) {
         debug_assert!(false, "the contract of the flash is broken: {what}");

@@ -205,6 +205,13 @@ impl Timing {
         (start, start + time)
     }
 
+    /// Units that the lanes program as built while a block with one bit a cell is erased.
+    pub(super) fn units_in_erase(&self, geometry: &Geometry) -> u32 {
+        let program = self.native.program.iter().map(|time| time.0).sum::<u64>() / self.native.program.len() as u64;
+        let row = u64::from(geometry.units_per_page * geometry.lanes());
+        (self.slc.erase.0 * row / program.max(1)) as u32
+    }
+
     /// The time at which no operation is in progress any more.
     pub(super) fn quiet_at(&self) -> Instant {
         self.dies.iter().map(|die| die.busy_until).max().unwrap_or_default()

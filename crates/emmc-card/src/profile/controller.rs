@@ -20,6 +20,9 @@ pub struct Controller {
     /// Unit: microseconds.
     #[serde(default)]
     pub write_overhead_us: f64,
+    /// Variation of the firmware times of commands: evenly up to this share of them, both ways.
+    #[serde(default)]
+    pub time_spread: f64,
     /// Writes up to this size that continue no stream are small writes, with costs of their own; 0: none are.
     #[serde(default)]
     pub small_write_bytes: u32,

@@ -82,6 +82,15 @@ fn firmware_time_bounds_reads_at_any_depth() {
 }
 
 #[test]
+fn firmware_times_vary_evenly() {
+    let mut part = part("generic-8g", |profile| profile.controller.time_spread = 0.5);
+    let times: Vec<f64> = (0..2000).map(|at| part.read(at * 7919 % 8000 * 8, 4 * KIB)).collect();
+    let mean = times.iter().sum::<f64>() / 2000.0;
+    let [half, all] = [15.0, 31.5].map(|us| times.iter().filter(|time| (**time - mean).abs() > us).count());
+    assert!((800..1200).contains(&half) && all == 0, "{half} {all}");
+}
+
+#[test]
 fn a_random_read_waits_for_a_read_ahead_that_it_does_not_use() {
     let [plain, ahead] = [false, true].map(|always| {
         let mut part = part("generic-8g", |profile| {
@@ -287,8 +296,7 @@ fn the_next_stream_pays_for_what_small_writes_have_left_in_the_log() {
         [pass(), pass()]
     };
     let (free, paid) = (streamed(0), streamed(30));
-    assert!(free[0] < free[1] * 1.02, "{free:?}");
-    assert!(paid[0] > free[0] * 1.05, "{free:?} {paid:?}");
+    assert!(free[0] < free[1] * 1.02 && free[0] < paid[0] / 1.05, "{free:?} {paid:?}");
     assert!(paid[1] < paid[0] * 0.97, "it is paid once: {paid:?}");
 }
 

@@ -120,7 +120,8 @@ impl Path {
         if self.prepared.held_bytes > 0 && self.prepared.held_bytes + first_bytes > self.buffer_bytes {
             return Ok(None);
         }
-        let asked = now.max(self.firmware_free) + self.read_firmware(storage, area, lba, end);
+        let firmware = self.read_firmware(storage, area, lba, end);
+        let asked = now.max(self.firmware_free) + self.stray(firmware, lba, now);
         self.firmware_free = asked;
         let (mut at, mut first_ready) = (lba, asked);
         while at < end {
@@ -165,7 +166,7 @@ impl Path {
                 self.cost_after(storage, last, (area, lba, sectors)).0
             }
         };
-        self.firmware_free = now.max(self.firmware_free) + cost;
+        self.firmware_free = now.max(self.firmware_free) + self.stray(cost, lba, now);
         self.prepared.writes.push(Written { area, first: lba, end: lba + sectors });
         Ok(self.firmware_free)
     }

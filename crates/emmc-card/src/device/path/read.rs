@@ -41,7 +41,10 @@ impl Path {
             // The firmware has done its work for a queued read when it fetched that: its transfer does not wait while
             // the firmware takes a later task.
             false if self.prepared.find(area, lba, lba + 1, None).is_some() => (now + self.bus.command(), Nanos::ZERO),
-            false => (busy + self.bus.command(), self.read_firmware(storage, area, lba, end)),
+            false => {
+                let firmware = self.read_firmware(storage, area, lba, end);
+                (busy + self.bus.command(), self.stray(firmware, lba, now))
+            }
         };
         // A read-ahead that every read starts is not aborted for a read elsewhere.
         if let Some(ahead) =

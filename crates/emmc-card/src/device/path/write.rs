@@ -50,7 +50,8 @@ impl Path {
         let taken = self.prepared.take_write(area, lba, sectors.into());
         let mut arrived = now + self.bus.command();
         if !taken {
-            self.firmware_free = now.max(self.firmware_free) + (self.bus.command() + self.write_overhead);
+            self.firmware_free =
+                now.max(self.firmware_free) + (self.bus.command() + self.stray(self.write_overhead, lba, now));
             arrived = self.firmware_free;
         }
         arrived = self.reserve(u64::from(sectors) * 512, arrived.max(self.bus_free)) + self.bus.write(sectors);
@@ -93,7 +94,7 @@ impl Path {
             // The firmware has done its work for a queued write when it took that.
             now + self.bus.command()
         } else {
-            let overhead = if goes_on { Nanos::ZERO } else { self.bus.command() + cost };
+            let overhead = if goes_on { Nanos::ZERO } else { self.bus.command() + self.stray(cost, lba, now) };
             self.firmware_free = now.max(self.firmware_free) + overhead;
             self.firmware_free
         };

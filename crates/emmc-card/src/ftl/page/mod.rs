@@ -335,6 +335,11 @@ impl Ftl for PageFtl {
         Ok(done.max(logged).max(self.programmed_by))
     }
 
+    fn flush_row(&mut self, nand: &mut Nand, now: Instant) -> Result<Instant, FtlError> {
+        let done = self.flush(nand, now)?;
+        Ok(done.max(self.end_row(nand, self.roles.host, now)?).max(self.end_row(nand, self.roles.cold, now)?))
+    }
+
     fn is_mapped(&self, unit: u32) -> bool {
         self.map.lookup(unit) != NO_UNIT
     }

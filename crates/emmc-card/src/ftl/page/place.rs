@@ -142,18 +142,30 @@ impl PageFtl {
                 frontier.unsettled_since = u64::MAX;
                 return Ok(done);
             }
-            // Padding holds no data, so no data is at risk.
             let stripe_end = frontier.limit.min(frontier.exposed_until * self.geometry.units_per_page);
-            self.stats.padding_units += u64::from(frontier.pad_until(stripe_end));
-            let (padded, failed) = self.program_slots(nand, role, Bytes::None, now)?;
-            done = done.max(padded);
-            if failed {
-                // The block's content is intact, but must be moved.
-                done = self.replace_failed(nand, role, done)?;
-            } else {
-                self.close_if_full(role);
-            }
+            done = done.max(self.pad(nand, role, stripe_end, now)?);
         }
+    }
+
+    /// Pads a settled frontier to the end of its stripe, if it is inside one. Returns the time of the end.
+    pub(super) fn end_row(&mut self, nand: &mut Nand, role: usize, now: Instant) -> Result<Instant, FtlError> {
+        let frontier = &self.frontiers[role];
+        if frontier.block == NO_BLOCK || frontier.fill == frontier.start {
+            return Ok(now);
+        }
+        self.pad(nand, role, frontier.limit, now)
+    }
+
+    /// Programs padding up to a unit of the present stripe. It holds no data, so no data is at risk.
+    fn pad(&mut self, nand: &mut Nand, role: usize, end: u32, now: Instant) -> Result<Instant, FtlError> {
+        self.stats.padding_units += u64::from(self.frontiers[role].pad_until(end));
+        let (done, failed) = self.program_slots(nand, role, Bytes::None, now)?;
+        if failed {
+            // The block's content is intact, but must be moved.
+            return Ok(done.max(self.replace_failed(nand, role, done)?));
+        }
+        self.close_if_full(role);
+        Ok(done)
     }
 
     /// The block is full, or is not written any more: it becomes a candidate.

@@ -47,17 +47,26 @@ impl SlcFront {
     }
 
     /// Folding beside writes that bypass the log: what earlier writes have left in it is paid by those that come next.
-    /// A page at a time, so that whole pages of the main layer fill.
+    /// A page at a time, so that whole pages of the main layer fill. The erase of a folded block counts as what could
+    /// be programmed in its time: blocks without valid units are not all erased one after another.
     pub(super) fn fold_beside(&mut self, nand: &mut Nand, count: u32, now: Instant) -> Result<Instant, FtlError> {
         if self.stream_fold_percent == 0 || !self.log.has_full() {
             self.fold_owed = 0;
             return Ok(now);
         }
-        self.fold_owed += count * self.stream_fold_percent;
-        let stripe = nand.geometry().units_per_page * nand.geometry().lanes();
-        let units = self.fold_owed / 100 / stripe * stripe;
+        self.fold_owed += i64::from(count) * i64::from(self.stream_fold_percent);
+        let stripe = i64::from(nand.geometry().units_per_page * nand.geometry().lanes());
+        let units = self.fold_owed.max(0) / 100 / stripe * stripe;
         self.fold_owed -= units * 100;
-        if units == 0 { Ok(now) } else { self.fold_part(nand, units as usize, now) }
+        if units == 0 {
+            return Ok(now);
+        }
+        let folds = self.own.folds;
+        let done = self.fold_part(nand, units as usize, now)?;
+        if self.own.folds > folds {
+            self.fold_owed -= i64::from(nand.units_in_erase()) * 100;
+        }
+        Ok(done)
     }
 
     /// The same for a share of the background: the units of some pages.
@@ -88,7 +97,7 @@ impl SlcFront {
             return Err(FtlError::WornOut);
         }
         if !folding.valid.is_empty() || self.voids.wait_for_flush() {
-            done = done.max(self.inner.flush(nand, done)?);
+            done = done.max(self.inner.flush_row(nand, done)?);
             self.voids.flushed();
         }
         for (unit, _) in self.still_here(&folding.valid) {

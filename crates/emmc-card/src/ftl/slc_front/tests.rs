@@ -259,3 +259,54 @@ fn a_shrinking_log_loses_no_data() {
     rig.cycle();
     assert_eq!(rig.read(0, UNITS), model);
 }
+
+/// Full blocks of the log hold nothing valid. An erase takes as long as the programs of two writes that bypass the log,
+/// and comes with every third.
+#[test]
+fn blocks_without_valid_units_are_not_erased_all_at_once() {
+    let mut rig = rig(&flash(), 12, 8);
+    rig.front.stream_fold_percent = 100;
+    // The same units again and again.
+    for index in 0..10 * 32 + 4 {
+        rig.put(index % 4, 1);
+    }
+    assert!(rig.front.log.full.len() >= 9, "{}", rig.front.log.full.len());
+    let spaced = i64::from(rig.nand.units_in_erase());
+    let (mut written, mut folds) = (0, Vec::new());
+    while rig.front.log.has_full() {
+        let before = rig.front.own.folds;
+        rig.write(16 + written % 256, &[2; 8], Durability::Flash).unwrap();
+        written += 8;
+        folds.extend((before..rig.front.own.folds).map(|_| i64::from(written)));
+    }
+    let gaps: Vec<i64> = folds.windows(2).map(|pair| pair[1] - pair[0]).collect();
+    assert!(gaps.len() >= 8 && spaced > 8, "{gaps:?} {spaced}");
+    let mean = gaps.iter().sum::<i64>() / gaps.len() as i64;
+    assert!((spaced..=spaced + 8).contains(&mean), "{gaps:?}: {spaced} units and those of a write each");
+    rig.audit();
+}
+
+/// A block that held three units is folded to one page: writes of a row still take one program of both planes each.
+#[test]
+fn a_fold_ends_with_a_whole_row() {
+    let mut config = flash();
+    (config.native.time_spread, config.planes) = (0.0, 2);
+    config.native.program_us = vec![700.0];
+    let took = |held: u32| {
+        let mut rig = rig(&config, 6, 8);
+        rig.write(0, &[1; 64], Durability::Flash).unwrap();
+        for index in 0..8 {
+            rig.put(index % held.max(1), 2);
+        }
+        rig.put(200, 2);
+        if held > 0 {
+            rig.now = rig.front.fold_oldest(&mut rig.nand, rig.now).unwrap();
+            assert_eq!(rig.front.own.folds, 1);
+        }
+        rig.now = rig.nand.quiet_at().max(rig.now);
+        let from = rig.now;
+        rig.write(100, &[3; 8], Durability::Flash).unwrap();
+        rig.now.since(from)
+    };
+    assert_eq!(took(3), took(0));
+}

@@ -23,6 +23,7 @@ impl Rules<'_> {
         let (controller, nand) = (&self.profile.controller, &self.profile.nand);
         self.range("controller.read_overhead_us", controller.read_overhead_us, 0.0..=OVERHEAD_US_MAX)?;
         self.range("controller.write_overhead_us", controller.write_overhead_us, 0.0..=OVERHEAD_US_MAX)?;
+        self.range("controller.time_spread", controller.time_spread, 0.0..=0.5)?;
         self.small_writes()?;
         // A page is programmed from it.
         self.range("controller.buffer_bytes", controller.buffer_bytes, nand.page_bytes..=BUFFER_MAX)?;

@@ -292,6 +292,7 @@ const FTL_AND_CONTROLLER: &[(&str, &str, Spoil)] = &[
         (p.nand.slc, p.areas.enhanced_groups_max) = (None, 0);
     }),
     ("controller.read_overhead_us", "0 to", |p| p.controller.read_overhead_us = -1.0),
+    ("controller.time_spread", "0 to 0.5", |p| p.controller.time_spread = 1.0),
     ("controller.small_write_bytes", "0 to", |p| p.controller.small_write_bytes = 1 << 20),
     ("controller.small_write_overhead_us", "needs controller.small_write_bytes", |p| {
         p.controller.small_write_overhead_us = 1.0;
