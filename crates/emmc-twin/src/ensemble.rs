@@ -122,7 +122,7 @@ impl Ensemble {
     /// The median over the members of half the sum of their squared errors, as they were simulated last.
     pub(crate) fn cost(&self, observed: Observed<'_>) -> f64 {
         let Some((_, values)) = &self.simulated else { return f64::INFINITY };
-        let cost = |column: nalgebra::DVectorView<'_, f64>| costs((&[], column.as_slice()), observed.values, &[])[0];
+        let cost = |column: nalgebra::DVectorView<'_, f64>| costs((&[], column.as_slice()), observed, &[])[0];
         let mut costs: Vec<f64> = values.column_iter().map(cost).collect();
         costs.sort_by(f64::total_cmp);
         costs[costs.len() / 2]
@@ -291,7 +291,7 @@ mod tests {
             points.iter().map(|at| Some(value(at).iter().copied().collect())).collect()
         };
         let searched = searched(&[0.0; 3]);
-        let seen = Observed { values: observed.as_slice(), is_marked: &[false; 5] };
+        let seen = Observed { values: observed.as_slice(), is_marked: &[false; 5], scale: ERROR };
         let mut ensemble = Ensemble::drawn(&searched, 400, 8);
         ensemble.assimilate(&searched, seen, 8, &mut model).unwrap();
         let exact = (slopes.transpose() * &slopes / (ERROR * ERROR) + DMatrix::identity(3, 3)).try_inverse().unwrap();
@@ -315,7 +315,7 @@ mod tests {
             points.iter().map(|at| Some(vec![stairs(at[0]), stairs(at[0] + 0.1)])).collect()
         };
         let searched = searched(&[0.0]);
-        let seen = Observed { values: &[1.4, 1.4], is_marked: &[false; 2] };
+        let seen = Observed { values: &[1.4, 1.4], is_marked: &[false; 2], scale: ERROR };
         let mut ensemble = Ensemble::drawn(&searched, 60, 8);
         ensemble.assimilate(&searched, seen, 8, &mut model).unwrap();
         let (mean, deviation) = (ensemble.mean()[0], ensemble.covariance()[(0, 0)].sqrt());
@@ -332,7 +332,7 @@ mod tests {
         let mut model = |points: &[Vec<f64>]| -> Vec<Option<Vec<f64>>> {
             points.iter().map(|at| (at[0] < 1.5).then(|| vec![at[0], at[1]])).collect()
         };
-        let seen = Observed { values: &[1.0, -1.0], is_marked: &[true, false] };
+        let seen = Observed { values: &[1.0, -1.0], is_marked: &[true, false], scale: ERROR };
         let mut ensemble = Ensemble::drawn(&searched, 80, 8);
         assert!(ensemble.members.iter().any(|at| at[0] > 1.5), "a member without a value");
         ensemble.assimilate(&searched, seen, 8, &mut model).unwrap();
@@ -349,7 +349,7 @@ mod tests {
         let mut model =
             |points: &[Vec<f64>]| -> Vec<Option<Vec<f64>>> { points.iter().map(|at| Some(vec![at[0]])).collect() };
         let searched = searched(&[0.0; 2]);
-        let seen = Observed { values: &[0.5], is_marked: &[false] };
+        let seen = Observed { values: &[0.5], is_marked: &[false], scale: ERROR };
         let mut ensemble = Ensemble::drawn(&searched, 300, 8);
         ensemble.assimilate(&searched, seen, 8, &mut model).unwrap();
         let (narrow, wide) = (ensemble.covariance(), ensemble.around(&searched, 3000, 3).unwrap().covariance());

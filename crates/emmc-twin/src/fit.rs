@@ -42,6 +42,8 @@ pub(crate) struct Training<'a> {
     pub(crate) observed: Vec<f64>,
     /// Whether they are reads.
     is_read: Vec<bool>,
+    /// The scale of their errors, as logarithms.
+    scale: f64,
     given: &'a Given<'a>,
 }
 
@@ -57,7 +59,20 @@ impl<'a> Training<'a> {
     pub(crate) fn new(measured: Measured, given: &'a Given<'a>) -> Self {
         let observed = measured.cells.iter().map(|cell| cell.us.ln()).collect();
         let is_read = measured.cells.iter().map(|cell| cell.column.is_read()).collect();
-        Self { measured, observed, is_read, given }
+        Self { measured, observed, is_read, scale: SCALE, given }
+    }
+
+    /// The same with the scale of the errors that a part has in the whole suite, at most [`SCALE`]. Where a part
+    /// matches well, the cells say more than the priors.
+    pub(crate) fn scaled_at(mut self, part: &Part) -> Self {
+        let plan = Plan { measured: self.measured.clone(), is_search: false };
+        let simulated = part.profile().ok().map(|profile| (self.given.simulator)(&[profile], &plan).swap_remove(0));
+        if let Some(Ok(simulated)) = simulated {
+            let cells = self.measured.cells.iter();
+            let errors = cells.filter_map(|cell| Some(time(&simulated, cell.column, cell.kib)?.ln() - cell.us.ln()));
+            self.scale = scale(&errors.collect::<Vec<f64>>(), part.values.len()).min(SCALE);
+        }
+        self
     }
 
     /// The same, corrected by what short passes on files of at most `file_bytes` leave out at a point: a search then
@@ -66,7 +81,7 @@ impl<'a> Training<'a> {
     /// Unchanged where the point has no times.
     pub(crate) fn corrected_at(&self, part: &Part, file_bytes: u64) -> Self {
         let given = self.given;
-        let mut corrected = Self::new(self.measured.clone(), given);
+        let mut corrected = Self { scale: self.scale, ..Self::new(self.measured.clone(), given) };
         // Other suites are never cut short.
         let tables = Self::new(self.measured.iozone(), given);
         let at: Vec<f64> = part.values.iter().map(|value| value.ln()).collect();
@@ -139,11 +154,12 @@ impl<'a> Training<'a> {
     /// Only the reads; nothing if there are none.
     pub(crate) fn reads(&self) -> Option<Self> {
         let reads: Vec<Cell> = self.measured.cells.iter().copied().filter(|cell| cell.column.is_read()).collect();
-        (!reads.is_empty()).then(|| Self::new(self.measured.with(reads), self.given))
+        let scale = self.scale;
+        (!reads.is_empty()).then(|| Self { scale, ..Self::new(self.measured.with(reads), self.given) })
     }
 
     pub(crate) fn observed(&self) -> Observed<'_> {
-        Observed { values: &self.observed, is_marked: &self.is_read }
+        Observed { values: &self.observed, is_marked: &self.is_read, scale: self.scale }
     }
 }
 
@@ -208,19 +224,18 @@ impl Fitted {
         }
         information.try_inverse()
     }
+}
 
-    /// The scale of the errors, from their median, at least a hundredth; [`SCALE`] if there are fewer cells than
-    /// parameters.
-    pub(crate) fn scale(&self, errors: &[f64]) -> f64 {
-        let parameters = self.part.values.len();
-        if errors.len() <= parameters {
-            return SCALE;
-        }
-        let spare = errors.len() as f64 / (errors.len() - parameters) as f64;
-        let mut sizes: Vec<f64> = errors.iter().map(|error| error.abs()).collect();
-        sizes.sort_by(f64::total_cmp);
-        (1.4826 * sizes[sizes.len() / 2] * spare.sqrt()).max(0.01)
+/// The scale of the errors around a fit of this number of parameters, from their median, at least a hundredth;
+/// [`SCALE`] if there are fewer cells than parameters.
+pub(crate) fn scale(errors: &[f64], parameters: usize) -> f64 {
+    if errors.len() <= parameters {
+        return SCALE;
     }
+    let spare = errors.len() as f64 / (errors.len() - parameters) as f64;
+    let mut sizes: Vec<f64> = errors.iter().map(|error| error.abs()).collect();
+    sizes.sort_by(f64::total_cmp);
+    (1.4826 * sizes[sizes.len() / 2] * spare.sqrt()).max(0.01)
 }
 
 #[cfg(test)]

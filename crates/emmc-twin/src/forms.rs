@@ -7,7 +7,7 @@ use crate::cell;
 use crate::ensemble::Ensemble;
 use crate::fit::{Fitted, Given, Training, best, plausible};
 use crate::measured::Measured;
-use crate::part::{COMMANDS_KIB, Firmware, PAGES_KIB, Part, READS, rate};
+use crate::part::{COMMANDS_KIB, Firmware, PAGES_KIB, Part};
 
 /// Files of a search are at most this large, so that a simulation is short. Unit: bytes.
 const SMALL_FILE_BYTES: u64 = 32 << 20;
@@ -157,11 +157,9 @@ fn rivals(
         first = [first].into_iter().chain(other).min_by(|a, b| cost(a).total_cmp(&cost(b)))?;
     }
     // Steps, as an ensemble is drawn from the priors and would not begin there.
-    let reads = training.reads().zip(rate(&training.measured.cells, &READS));
-    let otherwise = reads.into_iter().flat_map(|(reads, large)| {
-        let own = || first.part.clone();
-        [own().bound_otherwise(), own().with_other_bus(large)]
-            .map(|start| first.part.reading_as(&reads.improve(&start, SMALL_FILE_BYTES, (FIRST, None)).part))
+    let otherwise = training.reads().map(|reads| {
+        let start = first.part.clone().bound_otherwise();
+        first.part.reading_as(&reads.improve(&start, SMALL_FILE_BYTES, (FIRST, None)).part)
     });
     // An ensemble of another size of a page may have lost its way: once more from where the best one is.
     let other_pages = reading.iter().filter(|reading| reading.firmware.page_kib != first.part.firmware.page_kib);
@@ -183,7 +181,7 @@ pub(crate) fn search_pages(kind: CardKind, measured: &Measured, with: &Given<'_>
     let forms = starts.iter().flat_map(|start| reading.iter().map(|reading| start.part.reading_as(reading)));
     let (parts, ensemble) = rivals(best_forms(forms, &training), (&firmwares, &reading), &training)?;
     // Cells of other suites decide only now.
-    let whole = Training::new(measured.clone(), with);
+    let whole = Training::new(measured.clone(), with).scaled_at(parts.first()?);
     let count = parts.len();
     let file_bytes = measured.file_bytes.min(SMALL_FILE_BYTES);
     let searched = parts.into_iter().filter_map(|part| {
@@ -198,6 +196,7 @@ pub(crate) fn search_pages(kind: CardKind, measured: &Measured, with: &Given<'_>
     let is_alike = |fitted: &Fitted| fitted.minimum.cost < found.minimum.cost + ALIKE;
     let alike: Vec<_> = searched.iter().filter(|(one, _)| is_alike(one)).map(|(_, ensemble)| ensemble).collect();
     // One of them goes on, so it has as many simulations as all had together.
+    let whole = Training::new(measured.clone(), with).scaled_at(&found.part);
     let further = |from: &Fitted| {
         let corrected = whole.corrected_at(&from.part, file_bytes);
         corrected.improve(&from.part, file_bytes, (LAST / 4, Some(&from.minimum.jacobian)))

@@ -33,7 +33,7 @@ pub(crate) fn intervals(fitted: &Fitted, measured: &Measured, given: &Given<'_>,
     let training = Training::new(measured.clone(), given);
     let at: Vec<f64> = part.values.iter().map(|value| value.ln()).collect();
     let cost = |point: &[f64], value: &[f64]| {
-        let [data, prior] = costs((point, value), &training.observed, &fitted.priors);
+        let [data, prior] = costs((point, value), training.observed(), &fitted.priors);
         data * (SCALE / scale).powi(2) + prior
     };
     let moved = |index: usize, side: usize, reach: f64| -> Vec<f64> {

@@ -1,6 +1,6 @@
 //! Robust least squares over a model that may be a simulation: Levenberg-Marquardt with differences.
 //!
-//! Unknowns are logarithms. A residual is an error of a logarithm over [`SCALE`], then soft L1: large errors count in
+//! Unknowns are logarithms. A residual is an error of a logarithm over its scale, then soft L1: large errors count in
 //! proportion, not by their square. A prior keeps what the data does not determine where it was. The derivatives are
 //! forward differences; their points are independent, so the caller may work on them side by side.
 
@@ -8,7 +8,7 @@ mod scan;
 
 use nalgebra::{DMatrix, DVector};
 
-/// The error at which soft L1 goes from square to linear: 5 %, about the scatter of a careful measurement.
+/// The error at which soft L1 goes from square to linear where a search begins: 5 %.
 pub(crate) const SCALE: f64 = 0.05;
 /// An error of a point that has no value, e.g. a profile that breaks a rule.
 const BAD: f64 = 3.0;
@@ -53,6 +53,8 @@ pub(crate) struct Observed<'a> {
     pub(crate) values: &'a [f64],
     /// For [`Reach`].
     pub(crate) is_marked: &'a [bool],
+    /// The error at which soft L1 goes from square to linear, as a logarithm.
+    pub(crate) scale: f64,
 }
 
 /// What is known of an unknown before any data.
@@ -130,14 +132,14 @@ impl Problem<'_, '_> {
         let values = (self.model)(&points);
         let each = points.into_iter().zip(values).map(|(at, value)| {
             let value = value.unwrap_or_else(|| self.observed.values.iter().map(|observed| observed + BAD).collect());
-            let [data, prior] = costs((&at, &value), self.observed.values, self.priors);
+            let [data, prior] = costs((&at, &value), self.observed, self.priors);
             Point { at, value, cost: data + prior }
         });
         each.collect()
     }
 
     fn residual(&self, value: &[f64], row: usize) -> f64 {
-        (value[row] - self.observed.values[row]) / SCALE
+        (value[row] - self.observed.values[row]) / self.observed.scale
     }
 
     /// Slopes by differences to one side; a better point among theirs becomes the best one.
@@ -198,7 +200,7 @@ impl Problem<'_, '_> {
     /// The matrix of the normal equations, and the gradient.
     fn equations(&self, best: &Point, slopes: &DMatrix<f64>) -> (DMatrix<f64>, DVector<f64>) {
         let weighted = DMatrix::from_fn(slopes.nrows(), slopes.ncols(), |row, column| {
-            slopes[(row, column)] * soft_slope(self.residual(&best.value, row)) / SCALE
+            slopes[(row, column)] * soft_slope(self.residual(&best.value, row)) / self.observed.scale
         });
         let rows = (0..slopes.nrows()).map(|row| soft(self.residual(&best.value, row)));
         let mut gradient = weighted.transpose() * DVector::from_iterator(slopes.nrows(), rows);
@@ -214,8 +216,8 @@ impl Problem<'_, '_> {
 }
 
 /// Half the sums of squares of the data and of the priors, at a point with what the model gives there.
-pub(crate) fn costs((at, value): (&[f64], &[f64]), observed: &[f64], priors: &[Prior]) -> [f64; 2] {
-    let data = value.iter().zip(observed).map(|(value, observed)| soft((value - observed) / SCALE).powi(2));
+pub(crate) fn costs((at, value): (&[f64], &[f64]), observed: Observed<'_>, priors: &[Prior]) -> [f64; 2] {
+    let data = value.iter().zip(observed.values).map(|(value, own)| soft((value - own) / observed.scale).powi(2));
     let prior = priors.iter().map(|prior| prior.residual(at).powi(2));
     [data.sum::<f64>() / 2.0, prior.sum::<f64>() / 2.0]
 }
@@ -309,7 +311,7 @@ mod tests {
         };
         let found = minimise(
             (&[unknown(100.0), unknown(40.0)], &[prior(0, 100.0), prior(1, 40.0)]),
-            Observed { values: &observed, is_marked: &[false; 10] },
+            Observed { values: &observed, is_marked: &[false; 10], scale: SCALE },
             (200, None),
             &mut model,
         );
@@ -328,7 +330,7 @@ mod tests {
         };
         let unknown = |reach| Unknown { start: 0.0, step: 0.01, reach };
         let unknowns = [unknown(Reach::Marked), unknown(Reach::Unmarked), unknown(Reach::All)];
-        let observed = Observed { values: &[1.0, 2.0], is_marked: &[true, false] };
+        let observed = Observed { values: &[1.0, 2.0], is_marked: &[true, false], scale: SCALE };
         let found = minimise((&unknowns, &[]), observed, (0, None), &mut model);
         let expected = DMatrix::from_row_slice(2, 3, &[1.0, 0.0, 1.0, 0.0, 1.0, -1.0]);
         assert!((found.jacobian - expected).abs().max() < 1e-9);
@@ -342,7 +344,7 @@ mod tests {
             points.iter().map(|point| Some(vec![point[0].max(0.5), point[1]])).collect()
         };
         let unknown = |reach| Unknown { start: 0.0, step: 0.01, reach };
-        let observed = Observed { values: &[1.0, 0.3], is_marked: &[false, true] };
+        let observed = Observed { values: &[1.0, 0.3], is_marked: &[false, true], scale: SCALE };
         let unknowns = [unknown(Reach::Unmarked), unknown(Reach::Marked)];
         let prior = |index| Prior { index, anchor: None, centre: 0.0, deviation: 3.0 };
         let found = minimise((&unknowns, &[prior(0), prior(1)]), observed, (200, None), &mut model);
@@ -358,7 +360,7 @@ mod tests {
             points.iter().map(|point| (point[0] < 1.0).then(|| vec![point[0]])).collect::<Vec<_>>()
         };
         let unknown = Unknown { start: 0.0, step: 0.01, reach: Reach::All };
-        let observed = Observed { values: &[2.0], is_marked: &[false] };
+        let observed = Observed { values: &[2.0], is_marked: &[false], scale: SCALE };
         let found = minimise((&[unknown], &[]), observed, (100, None), &mut model);
         assert!((0.5..1.0).contains(&found.at[0]), "{}", found.at[0]);
     }

@@ -86,7 +86,7 @@ pub(crate) const PARAMETERS: [Parameter; 20] = [
     parameter("host_read", "us", "the host's time of a read", (1.0, 5000.0, 0.1), READS),
     parameter("host_write", "us", "the host's time of a write", (1.0, 20_000.0, 0.1), WRITES),
     parameter("host_mapping", "us/KiB", "what each KiB adds at the host", (0.01, 20.0, 0.2), BOTH),
-    parameter("log", "MiB", "the log", (32.0, 1600.0, 0.15), WRITES),
+    parameter("log", "MiB", "the log", (16.0, 800.0, 0.15), WRITES),
     parameter("over_provisioning", "%", "flash beyond the user area, of that", (2.0, 60.0, 0.1), BOTH),
 ];
 

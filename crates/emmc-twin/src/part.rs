@@ -62,10 +62,10 @@ pub(crate) const COMMANDS_KIB: [u32; 2] = [512, 1024];
 
 /// A page that the log of small writes maps on cards that keep pages. Unit: KiB.
 const KEPT_PAGE_KIB: u32 = 16;
-/// A block of the templates' log: one bit of two a cell, in 256 pages of two planes. Unit: MiB.
-const LOG_BLOCK_MIB: f64 = 4.0;
+/// A block of the templates' log: 256 pages of 16 KiB on two planes, of which one bit of two a cell is used. Unit: MiB.
+const LOG_BLOCK_MIB: f64 = 2.0;
 /// The log from which a search begins: folded in every row of the published tables.
-const LOG_MIB: f64 = 200.0;
+const LOG_MIB: f64 = 100.0;
 
 /// The merge unit of a card that merges for random writes of 16 KiB, if no cell shows it. Unit: KiB.
 const ALLOCATION_KIB: f64 = 2048.0;

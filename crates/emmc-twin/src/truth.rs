@@ -92,26 +92,26 @@ impl HiddenCard {
         let mut rng = Rng::new(seed ^ 0x7477_696e);
         let mut draw = |low: f64, high: f64| low * (high / low).powf(rng.unit_f64());
         let values = vec![
-            draw(5.5, 12.0),    // bus
-            draw(60.0, 250.0),  // read_overhead
-            draw(80.0, 600.0),  // write_overhead
-            draw(14.0, 45.0),   // program
-            draw(60.0, 600.0),  // small_write_overhead
-            draw(4.0, 13.0),    // log_program
-            draw(5.0, 80.0),    // small_write_missing
-            draw(5.0, 80.0),    // missing
-            1.0,                // commit: none on an eMMC
-            draw(96.0, 400.0),  // merge_unit
-            draw(2.0, 60.0),    // debt
-            draw(30.0, 100.0),  // sense
-            draw(16.0, 128.0),  // read_ahead
-            draw(1.5, 6.0),     // channel
-            draw(1.0, 20.0),    // read_missing
-            draw(15.0, 60.0),   // host_read
-            draw(20.0, 90.0),   // host_write
-            draw(0.05, 0.4),    // host_mapping
-            draw(40.0, 1000.0), // log
-            draw(5.0, 25.0),    // over_provisioning
+            draw(5.5, 12.0),   // bus
+            draw(60.0, 250.0), // read_overhead
+            draw(80.0, 600.0), // write_overhead
+            draw(14.0, 45.0),  // program
+            draw(60.0, 600.0), // small_write_overhead
+            draw(4.0, 13.0),   // log_program
+            draw(5.0, 80.0),   // small_write_missing
+            draw(5.0, 80.0),   // missing
+            1.0,               // commit: none on an eMMC
+            draw(96.0, 400.0), // merge_unit
+            draw(2.0, 60.0),   // debt
+            draw(30.0, 100.0), // sense
+            draw(16.0, 128.0), // read_ahead
+            draw(1.5, 6.0),    // channel
+            draw(1.0, 20.0),   // read_missing
+            draw(15.0, 60.0),  // host_read
+            draw(20.0, 90.0),  // host_write
+            draw(0.05, 0.4),   // host_mapping
+            draw(20.0, 500.0), // log
+            draw(5.0, 25.0),   // over_provisioning
         ];
         let mut flip = || rng.unit_f64() < 0.5;
         let firmware = Firmware {

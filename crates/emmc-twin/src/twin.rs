@@ -7,7 +7,7 @@ use emmc_regs::CardKind;
 
 use crate::baseline::{copied, lines};
 use crate::cell::{Cell, Column, records};
-use crate::fit::{Fitted, Given, Simulator, plausible, search};
+use crate::fit::{Fitted, Given, Simulator, plausible, scale, search};
 use crate::interval::{DETERMINED, intervals};
 use crate::known::Known;
 use crate::measured::Measured;
@@ -65,7 +65,7 @@ pub fn fit(
     let cells = side_by_side(&measured.cells, &predicted(&profile, measured, &counted)?);
     let error = ErrorSummary::of_cells(&cells).ok_or(TwinError::Nothing)?;
     let logarithms: Vec<f64> = cells.iter().map(|cell| (cell.error_percent / 100.0).ln_1p()).collect();
-    let scale = fitted.scale(&logarithms);
+    let scale = scale(&logarithms, fitted.part.values.len());
     let parameters = parameters(&fitted, measured, &given, scale);
     let next = next(&fitted, measured, scale, &counted);
     let held_out = match split {
