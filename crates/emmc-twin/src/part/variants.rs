@@ -2,7 +2,7 @@
 
 use emmc_regs::CardKind;
 
-use super::{Firmware, PARAMETERS, PLANES, Part, index};
+use super::{Firmware, LOG_FILE_BYTES, LOG_MIB, PARAMETERS, PLANES, Part, index};
 use crate::least_squares::Reach;
 
 /// What no longer bounds large reads takes this share of its time.
@@ -25,9 +25,14 @@ impl Part {
         let mut part = self.clone();
         if self.kind != CardKind::Sd {
             let [own, others] = [self, other].map(|part| f64::from(PLANES * part.firmware.page_kib));
+            let log = self.values[index::LOG];
+            let whole = |index: usize| self.values[index] + log * own;
+            // A program of larger pages that leaves the firmware too little would be that of another log.
+            let longest = |index: usize| (whole(index) - LEAST * self.values[index]) / others;
+            let log = log.min(longest(index::WRITE)).min(longest(index::SMALL));
+            part.values[index::LOG] = log;
             for index in [index::WRITE, index::SMALL] {
-                let value = &mut part.values[index];
-                *value = (*value + self.values[index::LOG] * (own - others)).max(LEAST * *value);
+                part.values[index] = whole(index) - log * others;
             }
         }
         part.firmware.page_kib = other.firmware.page_kib;
@@ -44,6 +49,12 @@ impl Part {
     pub(crate) fn with_pages(mut self, kib: u32) -> Self {
         self.firmware.page_kib = kib;
         self
+    }
+
+    /// The same with the log from which a search begins for files of this size.
+    pub(crate) fn with_log_for(mut self, file_bytes: u64) -> Self {
+        self.values[index::LOG_SIZE] = LOG_MIB * file_bytes as f64 / LOG_FILE_BYTES;
+        self.within_bounds()
     }
 
     /// The same behind a host whose largest command is another one.
@@ -177,12 +188,14 @@ mod tests {
     #[test]
     fn small_writes_take_as_long_with_other_pages() {
         let mut own = Part { kind: CardKind::Emmc, ..part() };
-        (own.values[index::LOG], own.values[index::SMALL]) = (8.0, 100.0);
+        (own.values[index::LOG], own.values[index::SMALL], own.values[index::WRITE]) = (8.0, 100.0, 300.0);
         let halved = own.reading_as(&own.clone().with_pages(8));
         assert_eq!(halved.values[index::SMALL], 228.0);
         assert_eq!(halved.values[index::WRITE], own.values[index::WRITE] + 128.0);
         assert_eq!(halved.reading_as(&own).values[index::SMALL], 100.0);
-        assert_eq!(own.reading_as(&own.clone().with_pages(32)).values[index::SMALL], 30.0, "some of it is left");
+        let doubled = own.reading_as(&own.clone().with_pages(32));
+        let whole = doubled.values[index::SMALL] + 64.0 * doubled.values[index::LOG];
+        assert!((doubled.values[index::SMALL] - 30.0).abs() < 1e-9 && (whole - 356.0).abs() < 1e-9, "{doubled:?}");
         let card = Part { kind: CardKind::Sd, ..own };
         assert_eq!(card.reading_as(&card.clone().with_pages(8)).values[index::SMALL], 100.0);
     }
