@@ -185,8 +185,8 @@ impl Path {
             return time;
         }
         let draw = Rng::new(now.0 ^ lba.wrapping_mul(0x9e37_79b9_7f4a_7c15)).next_u64() >> 48;
-        let part = time.0 * self.spread >> 16;
-        Nanos(time.0 - part + (part * draw >> 15))
+        let part = (time.0 * self.spread) >> 16;
+        Nanos(time.0 - part + ((part * draw) >> 15))
     }
 
     /// The data lines are free at `now` at the latest: an interruption ended the busy signal.
