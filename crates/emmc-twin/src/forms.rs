@@ -99,7 +99,7 @@ fn starts(kind: CardKind, training: &Training<'_>, with: &Given<'_>) -> Vec<Fitt
     let firmwares = plausible(cells).into_iter().filter(|firmware| !firmware.read_ahead_always);
     let of = |firmware: Firmware| {
         let start = |commits: &bool| Part::start(kind, firmware, *commits, (cells, with.known));
-        let starts = commits.iter().map(start).map(|start| start.with_log_for(training.measured.file_bytes));
+        let starts = commits.iter().map(start).map(|start| start.with_log_of(training.measured.file_bytes));
         best(starts.map(|start| training.improve(&start, SMALL_FILE_BYTES, (FIRST, None))))
     };
     firmwares.filter_map(of).collect()

@@ -64,10 +64,8 @@ pub(crate) const COMMANDS_KIB: [u32; 2] = [512, 1024];
 const KEPT_PAGE_KIB: u32 = 16;
 /// A block of the templates' log: 256 pages of 16 KiB on two planes, of which one bit of two a cell is used. Unit: MiB.
 const LOG_BLOCK_MIB: f64 = 2.0;
-/// The log from which a search begins, with files of 100 MB: every row of the published tables folds it. A log that no
-/// row fills has no slope. Smaller files have a smaller one.
+/// The log of a start: as large as the files of the published tables, which fold it in every row.
 const LOG_MIB: f64 = 100.0;
-const LOG_FILE_BYTES: f64 = 1e8;
 
 /// The merge unit of a card that merges for random writes of 16 KiB, if no cell shows it. Unit: KiB.
 const ALLOCATION_KIB: f64 = 2048.0;

@@ -2,7 +2,7 @@
 
 use emmc_regs::CardKind;
 
-use super::{Firmware, LOG_FILE_BYTES, LOG_MIB, PARAMETERS, PLANES, Part, index};
+use super::{Firmware, PARAMETERS, PLANES, Part, index};
 use crate::least_squares::Reach;
 
 /// What no longer bounds large reads takes this share of its time.
@@ -51,9 +51,9 @@ impl Part {
         self
     }
 
-    /// The same with the log from which a search begins for files of this size.
-    pub(crate) fn with_log_for(mut self, file_bytes: u64) -> Self {
-        self.values[index::LOG_SIZE] = LOG_MIB * file_bytes as f64 / LOG_FILE_BYTES;
+    /// The same with a log as large as the file: every row folds it. A log that no row fills has no slope.
+    pub(crate) fn with_log_of(mut self, file_bytes: u64) -> Self {
+        self.values[index::LOG_SIZE] = file_bytes as f64 / f64::from(1 << 20);
         self.within_bounds()
     }
 
