@@ -65,9 +65,7 @@ impl<'a> Training<'a> {
     /// The same with the scale of the errors that a part has in the whole suite, at most [`SCALE`]. Where a part
     /// matches well, the cells say more than the priors.
     pub(crate) fn scaled_at(mut self, part: &Part) -> Self {
-        let plan = Plan { measured: self.measured.clone(), is_search: false };
-        let simulated = part.profile().ok().map(|profile| (self.given.simulator)(&[profile], &plan).swap_remove(0));
-        if let Some(Ok(simulated)) = simulated {
+        if let Some(simulated) = self.whole_suite(part) {
             let cells = self.measured.cells.iter();
             let errors = cells.filter_map(|cell| Some(time(&simulated, cell.column, cell.kib)?.ln() - cell.us.ln()));
             self.scale = scale(&errors.collect::<Vec<f64>>(), part.values.len()).min(SCALE);
@@ -86,9 +84,7 @@ impl<'a> Training<'a> {
         let tables = Self::new(self.measured.iozone(), given);
         let at: Vec<f64> = part.values.iter().map(|value| value.ln()).collect();
         let short = tables.model(part, file_bytes, std::slice::from_ref(&at)).swap_remove(0);
-        let plan = Plan { measured: tables.measured.clone(), is_search: false };
-        let whole = part.profile().ok().and_then(|profile| (given.simulator)(&[profile], &plan).swap_remove(0).ok());
-        let Some((short, whole)) = short.zip(whole) else { return corrected };
+        let Some((short, whole)) = short.zip(tables.whole_suite(part)) else { return corrected };
         for (cell, short) in tables.measured.cells.iter().zip(short) {
             let place = self.measured.cells.iter().position(|one| (one.column, one.kib) == (cell.column, cell.kib));
             if let Some((place, whole)) = place.zip(time(&whole, cell.column, cell.kib)) {
@@ -96,6 +92,12 @@ impl<'a> Training<'a> {
             }
         }
         corrected
+    }
+
+    /// The cells of a part, with nothing cut short.
+    fn whole_suite(&self, part: &Part) -> Option<Vec<Cell>> {
+        let plan = Plan { measured: self.measured.clone(), is_search: false };
+        (self.given.simulator)(&[part.profile().ok()?], &plan).swap_remove(0).ok()
     }
 
     /// Logarithms of the times of parts like `start`, on files of at most `file_bytes`.

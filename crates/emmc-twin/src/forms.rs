@@ -196,8 +196,9 @@ pub(crate) fn search_pages(kind: CardKind, measured: &Measured, with: &Given<'_>
     let found = searched.iter().map(|(fitted, _)| fitted).min_by(|a, b| cost(a).total_cmp(&cost(b)))?;
     let is_alike = |fitted: &Fitted| fitted.minimum.cost < found.minimum.cost + ALIKE;
     let alike: Vec<_> = searched.iter().filter(|(one, _)| is_alike(one)).map(|(_, ensemble)| ensemble).collect();
-    // One of them goes on, so it has as many simulations as all had together.
+    // It matches better than where this step began: the scale is smaller.
     let whole = Training::new(measured.clone(), with).scaled_at(&found.part);
+    // One of them goes on, so it has as many simulations as all had together.
     let further = |from: &Fitted| {
         let corrected = whole.corrected_at(&from.part, file_bytes);
         corrected.improve(&from.part, file_bytes, (LAST / 4, Some(&from.minimum.jacobian)))

@@ -221,7 +221,8 @@ pub trait Ftl: std::fmt::Debug + Send {
     /// Writes everything buffered to flash.
     fn flush(&mut self, nand: &mut Nand, now: Instant) -> Result<Instant, FtlError>;
 
-    /// The same, and the next write begins a row: the pages that the planes of a die program together.
+    /// The same, and the next write begins a row, the pages that the planes of a die program together, unless a program
+    /// fails meanwhile.
     fn flush_row(&mut self, nand: &mut Nand, now: Instant) -> Result<Instant, FtlError> {
         self.flush(nand, now)
     }

@@ -3,8 +3,8 @@
 //! The log is a queue of blocks. A unit's copy in the log is always newer than its copy in the main layer; if it must
 //! not be (a large write bypassed the log, or the unit was trimmed), a durable record voids it (`voids`). When few
 //! blocks are free, the host's writes fold the oldest one, in steps or at once (`gc_pace`): its valid units are copied
-//! to the main layer, by logical unit, and flushed there; only then is the block erased. What was overwritten in the
-//! log is never folded.
+//! to the main layer, by logical unit, and flushed there with their row; only then is the block erased. What was
+//! overwritten in the log is never folded.
 //! When a unit's copy in the log is programmed, the main layer drops its copy, as a controller with one map would, so
 //! garbage collection does not move stale units. Durability: a page of the log pairs with none, so a programmed page is
 //! safe. Time: folding reads a block's pages, then writes; a write ends when its pages are programmed. Absent on
