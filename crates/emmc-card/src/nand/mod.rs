@@ -230,6 +230,11 @@ impl Nand {
         self.timing.quiet_at()
     }
 
+    /// Whether a program takes the same page of all planes of a die.
+    pub const fn is_multi_plane(&self) -> bool {
+        self.timing.is_multi_plane()
+    }
+
     /// Units that can be programmed as built while a block with one bit a cell is erased.
     pub fn units_in_erase(&self) -> u32 {
         self.timing.units_in_erase(&self.geometry)

@@ -205,10 +205,17 @@ impl Timing {
         (start, start + time)
     }
 
+    /// Whether a program takes the same page of all planes of a die.
+    pub(super) const fn is_multi_plane(&self) -> bool {
+        self.multi_plane
+    }
+
     /// Units that the lanes program as built while a block with one bit a cell is erased.
     pub(super) fn units_in_erase(&self, geometry: &Geometry) -> u32 {
         let program = self.native.program.iter().map(|time| time.0).sum::<u64>() / self.native.program.len() as u64;
-        let row = u64::from(geometry.units_per_page * geometry.lanes());
+        // Without programs of several planes, these take turns.
+        let at_once = if self.multi_plane { geometry.lanes() } else { geometry.lanes() / geometry.planes };
+        let row = u64::from(geometry.units_per_page * at_once);
         (self.slc.erase.0 * row / program.max(1)) as u32
     }
 

@@ -51,7 +51,8 @@ impl Part {
         self
     }
 
-    /// The same with a log as large as the file: every row folds it. A log that no row fills has no slope.
+    /// The same with a log as large as the file, within the bounds: every row folds it. A log that no row fills has no
+    /// slope.
     pub(crate) fn with_log_of(mut self, file_bytes: u64) -> Self {
         self.values[index::LOG_SIZE] = file_bytes as f64 / f64::from(1 << 20);
         self.within_bounds()

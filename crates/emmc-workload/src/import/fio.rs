@@ -55,9 +55,15 @@ pub(super) fn read(name: &str, text: &str) -> Result<SavedResult, ImportError> {
     let jobs = value.get("jobs").and_then(Value::as_array).ok_or_else(empty)?;
     let global = value.get("global options").and_then(Value::as_object);
     let mut result = SavedResult { name: name.into(), ..SavedResult::default() };
+    let lines: Vec<&str> = text.lines().collect();
+    let bad = |Bad { key, found, expected }: Bad| {
+        let is_here = |line: &&str| line.contains(&format!("\"{key}\"")) && line.contains(&found);
+        let line = lines.iter().skip(above).position(|line| is_here(&line)).unwrap_or(0);
+        wrong(above + line + 1, format!("{key}: {found}").chars().take(60).collect(), expected)
+    };
     for job in jobs {
         let options = Options([job.get("job options").and_then(Value::as_object), global]);
-        take_job(job, &options, &mut found);
+        take_job(job, &options, &mut found).map_err(bad)?;
         result.engine = result.engine.or_else(|| options.get(&["ioengine"]).map(Into::into));
         result.target = result.target.or_else(|| options.get(&["filename", "directory"]).map(Into::into));
     }
@@ -81,11 +87,56 @@ pub(super) fn read(name: &str, text: &str) -> Result<SavedResult, ImportError> {
     Ok(result)
 }
 
-fn number(value: &Value, key: &str) -> Option<f64> {
-    value.get(key)?.as_f64().filter(|number| number.is_finite() && *number >= 0.0)
+/// A field that is not what fio writes there.
+#[derive(Debug)]
+struct Bad {
+    key: String,
+    found: String,
+    expected: &'static str,
 }
 
-fn take_job(job: &Value, options: &Options<'_>, found: &mut Outcome) {
+/// Larger figures are not fio's. Units: bytes, nanoseconds, requests.
+const FIGURE_MAX: f64 = u64::MAX as f64;
+
+/// A figure; nothing if it is absent.
+///
+/// Errors: it is there, and is none.
+fn number(value: &Value, key: &str) -> Result<Option<f64>, Bad> {
+    let Some(found) = value.get(key) else { return Ok(None) };
+    match found.as_f64() {
+        Some(number) if (0.0..=FIGURE_MAX).contains(&number) => Ok(Some(number)),
+        _ => Err(Bad { key: key.into(), found: found.to_string(), expected: "a figure from 0 to 2^64" }),
+    }
+}
+
+/// The block size of a direction; nothing if the options do not state it.
+///
+/// Errors: a size of 0, or none.
+fn block(options: &Options<'_>, direction: usize) -> Result<Option<u64>, Bad> {
+    for key in ["bs", "blocksize"] {
+        let Some(sizes) = options.get(&[key]) else { continue };
+        let words: Vec<&str> = sizes.split(',').collect();
+        let word = words.get(direction).or(words.last()).map_or("", |word| word.trim());
+        return match size_bytes(word) {
+            Some(1..) => Ok(size_bytes(word)),
+            // `,8k` leaves the first one at fio's own.
+            None if word.is_empty() => Ok(None),
+            _ => Err(Bad { key: key.into(), found: sizes.into(), expected: "a block size such as 4k" }),
+        };
+    }
+    Ok(None)
+}
+
+/// A job's number of something, 1 if it does not say.
+///
+/// Errors: no whole number from 1.
+fn count(options: &Options<'_>, key: &str) -> Result<u32, Bad> {
+    let Some(word) = options.get(&[key]) else { return Ok(1) };
+    let count = word.parse().ok().filter(|count| *count > 0);
+    count.ok_or_else(|| Bad { key: key.into(), found: word.into(), expected: "a whole number from 1" })
+}
+
+fn take_job(job: &Value, options: &Options<'_>, found: &mut Outcome) -> Result<(), Bad> {
     let name = job.get("jobname").and_then(Value::as_str).unwrap_or("job");
     let row = match found.measurements.iter().filter(|measurement| measurement.row == name).count() {
         0 => name.to_owned(),
@@ -99,51 +150,49 @@ fn take_job(job: &Value, options: &Options<'_>, found: &mut Outcome) {
     let order = if rw.starts_with("rand") { "random" } else { "sequential" };
     let mixed = matches!(rw.split(':').next(), Some("rw" | "readwrite" | "randrw" | "trimwrite" | "randtrimwrite"));
     let order = if mixed { format!("{order}, mixed") } else { order.to_owned() };
-    let count = |name: &str| options.get(&[name]).and_then(|count| count.parse::<u32>().ok()).unwrap_or(1).max(1);
-    let queue_depth = count("iodepth").saturating_mul(count("numjobs"));
-    let error = number(job, "error").unwrap_or(0.0);
+    let queue_depth = count(options, "iodepth")?.saturating_mul(count(options, "numjobs")?);
+    let error = number(job, "error")?.unwrap_or(0.0);
     if error > 0.0 {
         found.remarks.push(format!("job {name}: it ended with error {error}"));
     }
     for (index, op) in ["read", "write", "trim"].into_iter().enumerate() {
         let Some(part) = job.get(op) else { continue };
-        let Some(mut measurement) = direction(part, options, index) else { continue };
+        let Some(mut measurement) = direction(part, options, index)? else { continue };
         measurement.row.clone_from(&row);
         measurement.op = op.into();
         measurement.order.clone_from(&order);
         measurement.column = if order.starts_with("random") { format!("random {op}") } else { op.into() };
         measurement.queue_depth = queue_depth;
-        measurement.errors = number(job, "total_err").unwrap_or(0.0) as u64;
+        measurement.errors = number(job, "total_err")?.unwrap_or(0.0) as u64;
         let latency = [&mut measurement.read_us, &mut measurement.write_us, &mut measurement.trim_us];
         if let Some(place) = latency.into_iter().nth(index) {
-            *place = self::latency(part);
+            *place = self::latency(part)?;
         }
         if op == "write" {
-            measurement.flush_us = job.get("sync").and_then(self::latency);
+            measurement.flush_us = job.get("sync").map(self::latency).transpose()?.flatten();
         }
         found.measurements.push(measurement);
     }
+    Ok(())
 }
 
 /// One direction of a job; nothing if it made no requests.
-fn direction(part: &Value, options: &Options<'_>, index: usize) -> Option<Measurement> {
-    let bytes = number(part, "io_bytes")?;
+fn direction(part: &Value, options: &Options<'_>, index: usize) -> Result<Option<Measurement>, Bad> {
+    let figure = |key: &str| number(part, key);
+    let Some(bytes) = figure("io_bytes")? else { return Ok(None) };
     // fio 2 writes io_bytes and bw in KiB, and has no bw_bytes.
-    let (bytes, rate) = match number(part, "bw_bytes") {
-        Some(rate) => (bytes, rate),
-        None => (bytes * 1024.0, number(part, "bw")? * 1024.0),
+    let (bytes, rate) = match (figure("bw_bytes")?, figure("bw")?) {
+        (Some(rate), _) => (bytes, rate),
+        (None, Some(rate)) => (bytes * 1024.0, rate * 1024.0),
+        (None, None) => return Ok(None),
     };
-    let (iops, runtime_ms) = (number(part, "iops")?, number(part, "runtime")?);
-    let requests = number(part, "total_ios").unwrap_or(iops * runtime_ms / 1e3).round();
+    let Some((iops, runtime_ms)) = figure("iops")?.zip(figure("runtime")?) else { return Ok(None) };
+    let requests = figure("total_ios")?.unwrap_or(iops * runtime_ms / 1e3).round();
     if bytes < 1.0 || requests < 1.0 {
-        return None;
+        return Ok(None);
     }
-    let told = options.get(&["bs", "blocksize"]).and_then(|sizes| {
-        let sizes: Vec<&str> = sizes.split(',').collect();
-        size_bytes(sizes.get(index).or(sizes.last())?)
-    });
-    let block_bytes = told.filter(|block| *block > 0).unwrap_or((bytes / requests).round() as u64);
-    Some(Measurement {
+    let block_bytes = block(options, index)?.unwrap_or((bytes / requests).round() as u64);
+    Ok(Some(Measurement {
         table: TABLE.into(),
         row: String::new(),
         column: String::new(),
@@ -157,20 +206,28 @@ fn direction(part: &Value, options: &Options<'_>, index: usize) -> Option<Measur
         mb_per_s: rate / 1e6,
         iops,
         ..Measurement::default()
-    })
+    }))
 }
 
-/// The latency statistics with percentiles; nothing if there are none.
-fn latency(part: &Value) -> Option<Latency> {
+/// The latency statistics with percentiles; nothing if one of them is absent.
+fn latency(part: &Value) -> Result<Option<Latency>, Bad> {
     let kinds = [("clat_ns", 1e3), ("lat_ns", 1e3), ("clat", 1.0), ("lat", 1.0)];
-    let (told, scale) = kinds.into_iter().find_map(|(key, scale)| {
-        let told = part.get(key)?;
-        told.get("percentile").map(|_| (told, scale))
-    })?;
-    let ranks = told.get("percentile")?;
-    let at = |key: &str| number(ranks, key).map(|value| value / scale);
-    let figure = |key: &str| number(told, key).map(|value| value / scale);
-    let count = number(told, "N").or_else(|| number(part, "total_ios"))? as u64;
+    let found =
+        kinds.into_iter().find_map(|(key, scale)| Some((part.get(key)?, part.get(key)?.get("percentile")?, scale)));
+    let Some((told, ranks, scale)) = found else { return Ok(None) };
+    let of = |value: &Value, key: &str| Ok(number(value, key)?.map(|figure| figure / scale));
+    let at = |key: &str| of(ranks, key);
+    let figure = |key: &str| of(told, key);
+    let count = match number(told, "N")? {
+        Some(count) => Some(count),
+        None => number(part, "total_ios")?,
+    };
+    let keys = ["50.000000", "90.000000", "95.000000", "99.000000", "99.900000"];
+    let figures = keys.into_iter().map(at).chain(["mean", "min", "max"].into_iter().map(figure));
+    let figures = figures.collect::<Result<Vec<Option<f64>>, Bad>>()?.into_iter().collect::<Option<Vec<f64>>>();
+    let (Some(count), Some([p50, p90, p95, p99, p999, mean, min, max])) = (count, figures.as_deref()) else {
+        return Ok(None);
+    };
     let bins = told.get("bins").and_then(Value::as_object);
     let mut histogram: Vec<Bucket> = bins
         .into_iter()
@@ -181,17 +238,17 @@ fn latency(part: &Value) -> Option<Latency> {
         })
         .collect();
     histogram.sort_by_key(|bucket| bucket.ns);
-    Some(Latency {
-        count,
-        mean: figure("mean")?,
-        min: figure("min")?,
-        p50: at("50.000000")?,
-        p90: at("90.000000")?,
-        p95: at("95.000000")?,
-        p99: at("99.000000")?,
-        p999: at("99.900000")?,
-        max: figure("max")?,
+    Ok(Some(Latency {
+        count: count as u64,
+        mean: *mean,
+        min: *min,
+        p50: *p50,
+        p90: *p90,
+        p95: *p95,
+        p99: *p99,
+        p999: *p999,
+        max: *max,
         intervals: PercentileIntervals::none("fio does not report the order of its requests"),
         histogram,
-    })
+    }))
 }

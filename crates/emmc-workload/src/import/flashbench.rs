@@ -27,6 +27,8 @@ pub(super) fn scan(text: &Text<'_>) -> Result<Vec<(usize, Outcome)>, ImportError
             unreadable(text, number + rates)?;
             let index = found.iter().filter(|(_, outcome)| outcome.suite != "align").count();
             found.push((number, rate_table(text, number, rates, index)));
+        } else if rates == 0 && text.lines[number].split_whitespace().skip(1).all(|word| word.ends_with("/s")) {
+            unreadable(text, number)?;
         }
         number += rows.max(rates).max(1);
     }
@@ -127,7 +129,7 @@ fn rate(cell: &str) -> Option<f64> {
     (value > 0.0).then_some(value * scale)
 }
 
-/// A row below others with a rate that is none.
+/// A row of rates, one of which is none.
 ///
 /// Errors: as it says. A text may end in the middle of its last line.
 fn unreadable(text: &Text<'_>, number: usize) -> Result<(), ImportError> {

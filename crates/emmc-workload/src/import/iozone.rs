@@ -124,6 +124,16 @@ fn is_heading(cells: &[(&str, usize)]) -> bool {
     matches!(cells, [("kB" | "KB", _), ("reclen", _), ..])
 }
 
+/// A size in KiB.
+///
+/// Errors: none, or more bytes than a number holds.
+fn sized(text: &Text<'_>, number: usize, word: &str, kib: u64) -> Result<u64, ImportError> {
+    match kib.checked_mul(1024) {
+        Some(1..) => Ok(kib),
+        _ => Err(text.wrong(number, word, "a size in KiB above 0")),
+    }
+}
+
 fn table(text: &Text<'_>, heading: usize) -> Result<Outcome, ImportError> {
     let mut found = empty();
     found.remarks = told(text);
@@ -145,10 +155,14 @@ fn table(text: &Text<'_>, heading: usize) -> Result<Outcome, ImportError> {
         let [(file, _), (record, _), cells @ ..] = &cells[..] else {
             return Err(text.wrong(number, line, "file size, record size and rates, in KiB"));
         };
-        let (file, record) = (whole(file)?, whole(record)?);
+        let size = |word: &str| sized(text, number, word, whole(word)?);
+        let (file, record) = (size(file)?, size(record)?);
         let mut last = 1;
         for (word, end) in cells {
             let rate = whole(word)?;
+            if rate == 0 {
+                return Err(text.wrong(number, word, "a rate above 0; iozone leaves out what it did not measure"));
+            }
             let near = |(index, (_, column)): (usize, &(&str, usize))| (column.abs_diff(*end), index);
             let place = headings.iter().enumerate().skip(2).map(near).min().map_or(0, |(_, index)| index);
             // In a table whose spaces were lost, as in a web page, a full row is still unambiguous.
@@ -186,7 +200,8 @@ fn excel(text: &Text<'_>) -> Result<Option<(usize, Outcome)>, ImportError> {
         let quoted = |number: usize, word: &str| {
             let inner = word.strip_prefix('"').and_then(|word| word.strip_suffix('"'));
             let size = inner.and_then(|inner| inner.parse::<u64>().ok());
-            size.ok_or_else(|| text.wrong(number, word, "a size in KiB in quotation marks"))
+            let size = size.ok_or_else(|| text.wrong(number, word, "a size in KiB in quotation marks"))?;
+            sized(text, number, word, size)
         };
         let Some((at, sizes)) = lines.next() else {
             return Err(text.wrong(number, line, "a line of record sizes below it"));
@@ -200,6 +215,7 @@ fn excel(text: &Text<'_>) -> Result<Option<(usize, Outcome)>, ImportError> {
                 let Some(record) = records.get(index) else {
                     return Err(text.wrong(at, row, format!("{} rates, one for each record size", records.len())));
                 };
+                // It prints 0 for a record size that it left out.
                 found.measurements.extend(measurements(file, *record, column, rate as f64));
             }
         }

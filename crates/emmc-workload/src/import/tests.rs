@@ -47,6 +47,66 @@ fn fio_without_bins_or_percentiles_keeps_the_rest() {
     assert_eq!((write.queue_depth, &write.write_us), (2, &None));
 }
 
+/// A damaged figure would be a default, or be left out without a word.
+#[test]
+fn a_figure_of_fio_that_is_none_is_an_error() {
+    let job = |options: &str, write: &str| {
+        format!(
+            "{{\"fio version\":\"fio-3\",\"jobs\":[{{\"jobname\":\"a\",\"job options\":{{\"rw\":\"write\"{options}}},\n\
+             \"write\":{{\"io_bytes\":1048576,\"bw\":1024,\"iops\":16.0,\"runtime\":2000,\"total_ios\":32{write}}}}}]}}"
+        )
+    };
+    for options in
+        ["", ",\"bs\":\"4k\"", ",\"bs\":\"4k,8k\"", ",\"bs\":\"8k,\"", ",\"iodepth\":\"32\",\"numjobs\":\"2\""]
+    {
+        read("f", job(options, ",\"bw_bytes\":524288").as_bytes()).unwrap_or_else(|error| panic!("{options}: {error}"));
+    }
+    for (options, found) in [
+        (",\"iodepth\":\"-1\"", "\"iodepth: -1\"; expected a whole number from 1"),
+        (",\"iodepth\":\"0\"", "\"iodepth: 0\"; expected a whole number from 1"),
+        (",\"numjobs\":\"4294967296\"", "\"numjobs: 4294967296\"; expected a whole number"),
+        (",\"bs\":\"0\"", "\"bs: 0\"; expected a block size"),
+        (",\"bs\":\"-4k\"", "\"bs: -4k\"; expected a block size"),
+        (",\"blocksize\":\"99999999999G\"", "\"blocksize: 99999999999G\"; expected a block size"),
+    ] {
+        assert_eq!(
+            error(&job(options, "")).split_once(found).map(|found| found.0),
+            Some("f, line 1: found "),
+            "{options}"
+        );
+    }
+    let ranks = "\"50.000000\":-5,\"90.000000\":2,\"95.000000\":3,\"99.000000\":4,\"99.900000\":5";
+    for (write, found) in [
+        (",\"bw_bytes\":-5", "\"bw_bytes: -5\"; expected a figure"),
+        (",\"bw_bytes\":\"x\"", "\"bw_bytes: \\\"x\\\"\"; expected a figure"),
+        (",\"bw_bytes\":1e300", "\"bw_bytes: 1e+300\"; expected a figure from 0 to 2^64"),
+        (&format!(",\"clat_ns\":{{\"mean\":1,\"min\":1,\"max\":9,\"percentile\":{{{ranks}}}}}"), "\"50.000000: -5\""),
+    ] {
+        let told = error(&job("", write));
+        assert!(told.starts_with("f, line ") && told.contains(found), "{told}");
+    }
+}
+
+/// A row of no size, or of one beyond all numbers, and a rate of 0.
+#[test]
+fn a_figure_of_iozone_that_is_none_is_an_error() {
+    let head = "              kB  reclen    write  rewrite\n          102400       4     1000     1000\n";
+    for (row, found) in [
+        ("          102400       0     1000     1000\n", "\"0\"; expected a size in KiB above 0"),
+        ("               0       8     1000     1000\n", "\"0\"; expected a size in KiB above 0"),
+        ("18446744073709551615       8     1000     1000\n", "\"18446744073709551615\"; expected a size in KiB"),
+        ("          102400       8        0     1000\n", "\"0\"; expected a rate above 0"),
+    ] {
+        assert_eq!(
+            error(&format!("{head}{row}")).split_once(found).map(|found| found.0),
+            Some("f, line 3: found "),
+            "{row}"
+        );
+    }
+    let excel = "\"Writer report\"\n        \"0\"\n\"1024\"   1000\n";
+    assert_eq!(error(excel), "f, line 2: found \"\\\"0\\\"\"; expected a size in KiB above 0");
+}
+
 #[test]
 fn iozone_cells_are_assigned_by_column() {
     let result = saved("bench_results/iozone_3.492.txt");
@@ -103,6 +163,13 @@ fn a_rate_of_flashbench_that_is_none_is_an_error() {
     {
         let found = error(&rows(bad));
         assert!(found.starts_with("f, line 4: found") && found.contains("a rate above 0"), "{found}");
+    }
+    // Also in the first row, or in all.
+    for bad in ["0M/s", "-3M/s", "nanM/s"] {
+        for rest in ["2MiB    8.8M/s\n1MiB    7M/s\n", ""] {
+            let found = error(&format!("flashbench -O /dev/sda\n4MiB    {bad}\n{rest}"));
+            assert!(found.starts_with("f, line 2: found") && found.contains("a rate above 0"), "{found}");
+        }
     }
     for good in ["", "$ exit\n", "1MiB    7.", "1MiB"] {
         assert_eq!(read("f", rows(good).as_bytes()).unwrap().outcomes[0].measurements.len(), 2, "{good:?}");

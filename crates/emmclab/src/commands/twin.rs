@@ -124,6 +124,12 @@ fn fit(args: &TwinFitArgs, output: &mut Output) -> CommandResult {
     };
     let has_table = measured.cells.iter().any(|cell| cell.column.is_iozone());
     ensure!(split.is_none() || has_table, "{name}: --hold-out needs a table of iozone");
+    for (place, name) in args.like.iter().enumerate() {
+        ensure!(
+            !args.like[..place].contains(name),
+            "--like {name}: it is given twice; expected profiles of other parts"
+        );
+    }
     let like = args.like.iter().map(|name| other_part(name)).collect::<anyhow::Result<Vec<Profile>>>()?;
     let count = like.len();
     ensure!(
@@ -259,7 +265,7 @@ fn name_profile(profile: &mut Profile, stem: &str, args: &TwinFitArgs, (twin, kn
         profile.description.clone_from(&base.description);
         let is_kept = |line: &&String| !OF_A_FIT.iter().any(|start| line.starts_with(start));
         profile.sources.extend(base.sources.iter().filter(is_kept).cloned());
-        let what = "identity, areas, registers, queue, cache, cells, endurance, erase times, spreads, spare blocks";
+        let what = "identity, areas, registers, queue, cache, cells, endurance, erase times, spreads of the flash, spare blocks";
         profile.sources.push(format!("{UNMEASURED}{what}, as in {} before", base.name));
     }
     let has_fullness = twin.parameters.iter().any(|found| found.name == "over_provisioning" && found.is_determined);

@@ -141,6 +141,8 @@ fn what_cannot_be_fitted_is_refused_with_the_reason() {
         "--registers sim:generic-8g: those of an eMMC; the fit is of an SD card",
     );
     refused(&["fit", &table, "--kind", "emmc", "--like", "generic-8g"], "--like generic-8g: expected a profile that");
+    let twice = ["fit", &table, "--kind", "emmc", "--like", "a.toml", "b.toml", "a.toml"];
+    refused(&twice, "--like a.toml: it is given twice; expected profiles of other parts");
     let units = "testdata/flashbench/toshiba-2011.txt";
     let units = format!("{}/../../{units}", env!("CARGO_MANIFEST_DIR"));
     refused(&["fit", &units, "--kind", "emmc", "--hold-out", "columns"], "--hold-out needs a table of iozone");

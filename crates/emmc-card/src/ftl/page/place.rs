@@ -147,10 +147,11 @@ impl PageFtl {
         }
     }
 
-    /// Pads a settled frontier to the end of its stripe, if it is inside one. Returns the time of the end.
+    /// Pads a settled frontier to the end of its stripe, if it is inside one and a program takes a whole row. Returns
+    /// the time of the end.
     pub(super) fn end_row(&mut self, nand: &mut Nand, role: usize, now: Instant) -> Result<Instant, FtlError> {
         let frontier = &self.frontiers[role];
-        if frontier.block == NO_BLOCK || frontier.fill == frontier.start {
+        if !nand.is_multi_plane() || frontier.block == NO_BLOCK || frontier.fill == frontier.start {
             return Ok(now);
         }
         self.pad(nand, role, frontier.limit, now)

@@ -38,6 +38,9 @@ fn multi_plane_programs_need_one_time_and_one_die() {
     let mut nand = without(|config| config.multi_plane = false);
     assert_eq!(program(&mut nand, 0, START), us(510));
     assert_eq!(program(&mut nand, 0, START), us(1010));
+    // Less is programmed while a block is erased.
+    let units = nand.units_in_erase();
+    assert_eq!(flash(StoredContent::Nothing).units_in_erase(), 2 * units);
 }
 
 #[test]

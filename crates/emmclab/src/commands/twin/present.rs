@@ -116,7 +116,12 @@ fn short(error: &ErrorSummary) -> String {
 }
 
 fn verdict(error: &ErrorSummary) -> String {
-    format!("speeds of {} cells differ by {}", error.cells, short(error))
+    let cells = if error.cells == 1 {
+        "the speed of 1 cell differs".into()
+    } else {
+        format!("speeds of {} cells differ", error.cells)
+    };
+    format!("{cells} by {}", short(error))
 }
 
 /// A row for each record, a column for each operation: errors in percent.
