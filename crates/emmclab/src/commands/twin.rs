@@ -8,7 +8,9 @@ use anyhow::{Context, ensure};
 use emmc_card::profile::{MeasuringHost, Profile};
 use emmc_host::{HostDescription, RequestCost};
 use emmc_regs::CardKind;
-use emmc_twin::{Baseline, Cell, Checked, HoldOut, Known, Measured, Plan, SimulateError, Twin, simulate};
+use emmc_twin::{
+    Baseline, Cell, Checked, HoldOut, Known, Measured, ParameterFound, Plan, SimulateError, Twin, simulate,
+};
 use emmc_workload::import::{SavedResult, THROUGH_CACHE};
 
 use super::compare::open;
@@ -147,6 +149,7 @@ fn fit(args: &TwinFitArgs, output: &mut Output) -> CommandResult {
     let fitted = emmc_twin::fit(kind, &measured, (split, &like, &known), &watched);
     bar.into_inner().finish();
     let (mut profile, twin) = fitted.with_context(|| name.clone())?;
+    let notes = notes.into_iter().chain(unseen_log(&twin.parameters)).collect();
     let twin = Twin { measurements: name.clone(), target: target.clone(), notes, ..twin };
     let mut written = Ok(true);
     if let Some(path) = &args.output {
@@ -277,6 +280,16 @@ fn name_profile(profile: &mut Profile, stem: &str, args: &TwinFitArgs, (twin, kn
     ];
     let assumed: Vec<&str> = assumed.into_iter().filter(|(_, is)| *is).map(|(name, _)| name).collect();
     profile.sources.push(format!("{ASSUMED}{}", assumed.join(", ")));
+}
+
+/// What it means that the measurements do not show the size of the log.
+fn unseen_log(parameters: &[ParameterFound]) -> Option<String> {
+    let log = parameters.iter().find(|found| found.name == "log").filter(|found| !found.is_determined)?;
+    Some(format!(
+        "the size of the log is not determined ({:.0} to {:.0} MiB): years of life under small writes depend on it; a table \
+         of iozone with larger files can show it",
+        log.low, log.high
+    ))
 }
 
 /// A profile as its file.

@@ -35,6 +35,9 @@ fn a_fitted_profile_is_a_card_with_the_measured_speeds() {
     }
     // Twelve cells of two sizes do not tell all of them apart.
     assert!(parameters.iter().any(|found| found["is_determined"] == false));
+    let log = parameters.iter().find(|found| found["name"] == "log").unwrap();
+    let is_noted = twin["notes"].as_array().unwrap().iter().any(|note| note.as_str().unwrap().contains("of the log"));
+    assert_eq!(is_noted, log["is_determined"] == false, "{log} {}", twin["notes"]);
     let next = twin["next"].as_array().unwrap();
     let narrower = |found: &Value| found["narrower_percent"].as_f64().unwrap();
     assert!(next.iter().map(narrower).is_sorted_by(|a, b| a >= b) && narrower(&next[0]) > 0.0, "{next:?}");
