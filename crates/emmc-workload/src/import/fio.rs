@@ -58,7 +58,7 @@ pub(super) fn read(name: &str, text: &str) -> Result<SavedResult, ImportError> {
     let lines: Vec<&str> = text.lines().collect();
     let bad = |Bad { key, found, expected }: Bad| {
         let is_here = |line: &&str| line.contains(&format!("\"{key}\"")) && line.contains(&found);
-        let line = lines.iter().skip(above).position(|line| is_here(&line)).unwrap_or(0);
+        let line = lines.iter().skip(above).position(is_here).unwrap_or(0);
         wrong(above + line + 1, format!("{key}: {found}").chars().take(60).collect(), expected)
     };
     for job in jobs {
