@@ -22,8 +22,14 @@ struct Options<'a>([Option<&'a Map<String, Value>>; 2]);
 
 impl Options<'_> {
     fn get(&self, names: &[&str]) -> Option<&str> {
+        self.named(names).map(|(_, value)| value)
+    }
+
+    /// With the name that is used.
+    fn named<'n>(&self, names: &[&'n str]) -> Option<(&'n str, &str)> {
         let maps = self.0.into_iter().flatten();
-        maps.flat_map(|map| names.iter().filter_map(|name| map.get(*name))).next().and_then(Value::as_str)
+        let mut found = maps.flat_map(|map| names.iter().filter_map(|name| Some((*name, map.get(*name)?))));
+        found.next().and_then(|(name, value)| Some((name, value.as_str()?)))
     }
 }
 
@@ -57,7 +63,14 @@ pub(super) fn read(name: &str, text: &str) -> Result<SavedResult, ImportError> {
     let mut result = SavedResult { name: name.into(), ..SavedResult::default() };
     let lines: Vec<&str> = text.lines().collect();
     let bad = |Bad { key, found, expected }: Bad| {
-        let is_here = |line: &&str| line.contains(&format!("\"{key}\"")) && line.contains(&found);
+        let quoted = format!("\"{found}\"");
+        let is_value = |rest: &str| {
+            let value = rest.trim_start_matches([' ', ':']);
+            let end = value.strip_prefix(&found).or_else(|| value.strip_prefix(&quoted));
+            end.is_some_and(|end| !end.starts_with(|next: char| next.is_ascii_alphanumeric() || next == '.'))
+        };
+        let field = format!("\"{key}\"");
+        let is_here = |line: &&str| line.split(&field).skip(1).any(is_value);
         let line = lines.iter().skip(above).position(is_here).unwrap_or(0);
         wrong(above + line + 1, format!("{key}: {found}").chars().take(60).collect(), expected)
     };
@@ -87,7 +100,7 @@ pub(super) fn read(name: &str, text: &str) -> Result<SavedResult, ImportError> {
     Ok(result)
 }
 
-/// A field that is not what fio writes there.
+/// A field with a value that fio does not write.
 #[derive(Debug)]
 struct Bad {
     key: String,
@@ -100,7 +113,7 @@ const FIGURE_MAX: f64 = u64::MAX as f64;
 
 /// A figure; nothing if it is absent.
 ///
-/// Errors: it is there, and is none.
+/// Errors: a value that is no figure.
 fn number(value: &Value, key: &str) -> Result<Option<f64>, Bad> {
     let Some(found) = value.get(key) else { return Ok(None) };
     match found.as_f64() {
@@ -111,20 +124,17 @@ fn number(value: &Value, key: &str) -> Result<Option<f64>, Bad> {
 
 /// The block size of a direction; nothing if the options do not state it.
 ///
-/// Errors: a size of 0, or none.
+/// Errors: 0, or a word that is no size.
 fn block(options: &Options<'_>, direction: usize) -> Result<Option<u64>, Bad> {
-    for key in ["bs", "blocksize"] {
-        let Some(sizes) = options.get(&[key]) else { continue };
-        let words: Vec<&str> = sizes.split(',').collect();
-        let word = words.get(direction).or(words.last()).map_or("", |word| word.trim());
-        return match size_bytes(word) {
-            Some(1..) => Ok(size_bytes(word)),
-            // `,8k` leaves the first one at fio's own.
-            None if word.is_empty() => Ok(None),
-            _ => Err(Bad { key: key.into(), found: sizes.into(), expected: "a block size such as 4k" }),
-        };
+    let Some((key, sizes)) = options.named(&["bs", "blocksize"]) else { return Ok(None) };
+    let words: Vec<&str> = sizes.split(',').collect();
+    let word = words.get(direction).or(words.last()).map_or("", |word| word.trim());
+    match size_bytes(word) {
+        size @ Some(1..) => Ok(size),
+        // `,8k` leaves the first one at fio's own.
+        None if word.is_empty() => Ok(None),
+        _ => Err(Bad { key: key.into(), found: sizes.into(), expected: "a block size such as 4k" }),
     }
-    Ok(None)
 }
 
 /// A job's number of something, 1 if it does not say.

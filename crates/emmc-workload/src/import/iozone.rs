@@ -126,11 +126,11 @@ fn is_heading(cells: &[(&str, usize)]) -> bool {
 
 /// A size in KiB.
 ///
-/// Errors: none, or more bytes than a number holds.
+/// Errors: 0, or more bytes than 64 bits hold.
 fn sized(text: &Text<'_>, number: usize, word: &str, kib: u64) -> Result<u64, ImportError> {
     match kib.checked_mul(1024) {
         Some(1..) => Ok(kib),
-        _ => Err(text.wrong(number, word, "a size in KiB above 0")),
+        _ => Err(text.wrong(number, word, "a size in KiB above 0, below 2^54")),
     }
 }
 

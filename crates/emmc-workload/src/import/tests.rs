@@ -87,6 +87,27 @@ fn a_figure_of_fio_that_is_none_is_an_error() {
     }
 }
 
+/// The value of another job that only begins like it, or ends so, is not named.
+#[test]
+fn a_wrong_option_of_fio_is_named_in_its_line() {
+    let text = "{\"fio version\":\"fio-3\",\"jobs\":[\n\
+                {\"jobname\":\"a\",\"job options\":{\"iodepth\" : \"10\"}},\n\
+                {\"jobname\":\"b\",\"job options\":{\"iodepth\" : \"1\", \"numjobs\" : \"0\"}},\n\
+                {\"jobname\":\"c\",\"job options\":{\"iodepth\" : \"0\"}}]}";
+    assert!(error(text).starts_with("f, line 3: found \"numjobs: 0\""), "{}", error(text));
+    let last = text.replace("\"numjobs\" : \"0\"", "\"numjobs\" : \"1\"");
+    assert!(error(&last).starts_with("f, line 4: found \"iodepth: 0\""), "{}", error(&last));
+}
+
+/// Under either name, an option of a job counts before that of all jobs.
+#[test]
+fn a_block_size_of_the_job_counts_before_that_of_all_jobs() {
+    let text = "{\"fio version\":\"fio-3\",\"global options\":{\"bs\":\"4k\"},\"jobs\":[{\"jobname\":\"a\",\
+                \"job options\":{\"rw\":\"write\",\"blocksize\":\"8k\"},\"write\":{\"io_bytes\":1048576,\
+                \"bw_bytes\":524288,\"iops\":64.0,\"runtime\":2000,\"total_ios\":128}}]}";
+    assert_eq!(cell(&read("f", text.as_bytes()).unwrap(), "a", "write").block_bytes, 8192);
+}
+
 /// A row of no size, or of one beyond all numbers, and a rate of 0.
 #[test]
 fn a_figure_of_iozone_that_is_none_is_an_error() {
@@ -104,7 +125,7 @@ fn a_figure_of_iozone_that_is_none_is_an_error() {
         );
     }
     let excel = "\"Writer report\"\n        \"0\"\n\"1024\"   1000\n";
-    assert_eq!(error(excel), "f, line 2: found \"\\\"0\\\"\"; expected a size in KiB above 0");
+    assert_eq!(error(excel), "f, line 2: found \"\\\"0\\\"\"; expected a size in KiB above 0, below 2^54");
 }
 
 #[test]

@@ -186,7 +186,7 @@ fn micros(text: &str) -> Result<Nanos, String> {
 pub(crate) struct SimPowerCutArgs {
     #[command(flatten)]
     pub(crate) part: SimProfileArgs,
-    /// Cuts at least: a life in progress makes all of its up to 50
+    /// Make at least this number of cuts; the last life is finished, with up to 50
     #[arg(long, default_value_t = 100, value_name = "COUNT")]
     pub(crate) cuts: u32,
     /// Seed of the workloads and the cuts
