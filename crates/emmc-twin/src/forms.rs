@@ -42,6 +42,9 @@ const RIVAL: f64 = 6.0;
 const RIVALS: usize = 3;
 /// The ensembles of forms whose costs differ by less than this from the best one's count in the intervals.
 const ALIKE: f64 = 2.0;
+/// Logs that are tried, as multiples of the best form's. Where folds hardly show, the search does not lead from one to
+/// another.
+const OTHER_LOGS: [f64; 2] = [0.3, 3.0];
 /// An unusual form is chosen if it matches the cells better than a usual one by more than this: the difference of
 /// their costs. Unusual are reads of more than was asked for at random reads, and commands above 512 KiB, which sdhci
 /// does not send.
@@ -166,6 +169,7 @@ fn rivals(
     let other_pages = reading.iter().filter(|reading| reading.firmware.page_kib != first.part.firmware.page_kib);
     let others = first.part.other_firmwares(firmwares).into_iter().chain(otherwise);
     let others = others.chain(other_pages.map(|reading| first.part.reading_as(reading)));
+    let others = others.chain(OTHER_LOGS.map(|times| first.part.clone().with_log_times(times)));
     rivals.extend(others.map(|part| improved(part, &first.minimum.jacobian)));
     rivals.sort_by(|a, b| a.minimum.cost.total_cmp(&b.minimum.cost));
     let least = rivals[0].minimum.cost;

@@ -18,7 +18,7 @@ use crate::simulate::{Plan, SimulateError, simulate, small};
 use crate::what_if::{Answer, Change, Question, Setup, WhatIfError, Written, what_if};
 
 /// The file of the measurements. Unit: bytes.
-const FILE_BYTES: u64 = 32 << 20;
+const FILE_BYTES: u64 = 100 << 20;
 /// Records of the measurements. Unit: KiB.
 const RECORDS_KIB: [u64; 7] = [1, 4, 16, 64, 128, 512, 4096];
 /// The range of requests at a depth. Unit: bytes.

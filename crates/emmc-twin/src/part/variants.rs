@@ -58,6 +58,12 @@ impl Part {
         self.within_bounds()
     }
 
+    /// The same with a log of another size, within the bounds.
+    pub(crate) fn with_log_times(mut self, times: f64) -> Self {
+        self.values[index::LOG_SIZE] *= times;
+        self.within_bounds()
+    }
+
     /// The same behind a host whose largest command is another one.
     pub(crate) fn with_commands(mut self, kib: u32) -> Self {
         self.firmware.command_kib = kib;
@@ -158,6 +164,17 @@ mod tests {
         let mut sectors = own.clone();
         sectors.firmware.logs_sectors = true;
         assert_eq!(sectors.other_firmwares(&firmwares()).len(), 2, "a log of sectors is no other log");
+    }
+
+    /// A log that is too small, or too large, for the virtual card stays within the bounds.
+    #[test]
+    fn a_log_of_another_size_is_within_the_bounds() {
+        let mut own = part();
+        own.values[index::LOG_SIZE] = 100.0;
+        let log = |times: f64| own.clone().with_log_times(times).values[index::LOG_SIZE];
+        let bounds = &PARAMETERS[index::LOG_SIZE];
+        assert_eq!([0.3, 3.0].map(log), [30.0, 300.0]);
+        assert_eq!([1e-9, 1e9].map(log), [bounds.low, bounds.high]);
     }
 
     #[test]
