@@ -284,7 +284,7 @@ mod tests {
         assert_eq!(names, ["nine-cards-sandisk-extreme-pro-a2-64gb", "nine-cards-sandisk-extreme-plus-a2-64gb"]);
     }
 
-    /// Times that differ by little decide nothing; those of a log without pages do.
+    /// Both forms of the log are tried where the two times differ by less than 10 %.
     #[test]
     fn the_search_decides_if_small_and_large_random_writes_take_alike() {
         let keeps = |us: f64| {

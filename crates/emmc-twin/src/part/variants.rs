@@ -58,7 +58,7 @@ impl Part {
         self.within_bounds()
     }
 
-    /// The same with a log of another size, within the bounds.
+    /// The same with a log of `times` the size, within the bounds.
     pub(crate) fn with_log_times(mut self, times: f64) -> Self {
         self.values[index::LOG_SIZE] *= times;
         self.within_bounds()
