@@ -7,7 +7,7 @@
 //! a card keeps in reserve; a host sees the same of both.
 
 use emmc_units::Nanos;
-use emmc_workload::BenchError;
+use emmc_workload::{BenchError, Fall};
 
 use crate::requests::Requests;
 use crate::result::{Evidence, Parameter, Value};
@@ -26,12 +26,6 @@ const REST_MARGIN: f64 = 1.5;
 const REST_MAX: Nanos = Nanos::from_millis(120_000);
 /// The first rest of a full card.
 const SHORT_REST: Nanos = Nanos::from_millis(2_000);
-/// Writes before the fall are at least this many times faster than those after it.
-const FALL: f64 = 1.3;
-/// The fall is this many times its standard error.
-const CLEAR: f64 = 5.0;
-/// Bins before a fall, and after it, at least: one has no spread.
-const SPREAD: usize = 2;
 /// The cache is larger than other buffers. Unit: bytes.
 const LEAST: u64 = 4 * BIN;
 /// Volumes of two runs that differ by less than this share are the same.
@@ -52,51 +46,8 @@ struct Run {
     fall: Option<Fall>,
 }
 
-/// Where and how far the rate falls.
-#[derive(Clone, Copy, Debug, PartialEq)]
-struct Fall {
-    /// Unit: bytes.
-    after: u64,
-    /// Unit: MB/s.
-    fast: f64,
-    slow: f64,
-}
-
-impl Fall {
-    /// What moving a byte out of the cache takes. Unit: microseconds.
-    fn cost(&self) -> f64 {
-        1.0 / self.slow - 1.0 / self.fast
-    }
-}
-
 fn mean(values: &[f64]) -> f64 {
     values.iter().sum::<f64>() / values.len() as f64
-}
-
-/// Variance of the mean.
-fn error(values: &[f64]) -> f64 {
-    let middle = mean(values);
-    let squares: f64 = values.iter().map(|value| (value - middle).powi(2)).sum();
-    squares / (values.len() * (values.len() - 1).max(1)) as f64
-}
-
-/// The split of bins into fast ones and slow ones with the least squares, if it is clear.
-fn fall(bins: &[f64]) -> Option<Fall> {
-    let splits = SPREAD..bins.len().checked_sub(SPREAD)?;
-    let squares = |part: &[f64]| error(part) * (part.len() * (part.len() - 1)) as f64;
-    let split = splits.min_by(|a, b| {
-        (squares(&bins[..*a]) + squares(&bins[*a..])).total_cmp(&(squares(&bins[..*b]) + squares(&bins[*b..])))
-    })?;
-    let (before, after) = bins.split_at(split);
-    let (fast, slow) = (mean(before), mean(after));
-    // A share of the time itself, where a card without noise has no spread.
-    let error = (error(before) + error(after)).sqrt().max(0.01 * fast);
-    let is_clear = slow > FALL * fast && slow - fast > CLEAR * error;
-    let rate = |time: f64| BIN as f64 / time;
-    // The bin of the fall is slower than those before, by its part after the fall.
-    let within = bins.get(split).map_or(0.0, |bin| ((slow - bin) / (slow - fast)).clamp(0.0, 1.0));
-    let bytes = (split as f64 + within) * BIN as f64;
-    is_clear.then(|| Fall { after: bytes as u64, fast: rate(fast), slow: rate(slow) })
 }
 
 /// Writes pieces of a range until the rate has fallen for long enough; all of it if it does not.
@@ -126,7 +77,7 @@ fn run(requests: &mut Requests<'_>, from: u64, to: u64, piece: u64, in_random: b
             last = requests.now();
         }
         found.bins.push(requests.now().since(start).as_micros_f64());
-        found.fall = fall(&found.bins);
+        found.fall = Fall::of(&found.bins, BIN);
         // A part of the slow side, so that a slow bin or two are no fall.
         let is_long = |fall: &Fall| {
             let slow = found.bins.len() as u64 * BIN - fall.after;
@@ -288,26 +239,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_fall_is_a_step_and_no_spike() {
+    fn delays_may_free_a_part_of_the_cache() {
         // 20 bins at 0.1 s; then each takes three times longer.
         let step: Vec<f64> =
             (0..36).map(|bin| if bin < 20 { 1e5 } else { 3e5 } + f64::from(bin * 7 % 5) * 1e3).collect();
-        let found = fall(&step).expect("a fall");
-        assert!(is_near(found.after, 20 * BIN) && found.fast > 2.5 * found.slow, "{found:?}");
+        let found = Fall::of(&step, BIN).expect("a fall");
         // Moving a bin takes 2e5 us: in delays of every fourth request of 1/8 bin, 4e5 us together, 2 of the 20 bins.
         let requests = |late: f64| {
             (0..36 * 8).map(move |index| if index % 4 == 0 { 1.25e4 + late } else { 1.25e4 }).collect::<Vec<f64>>()
         };
         let of = |late| Run { bins: step.clone(), requests: requests(late), fall: None }.freed_share(&found);
         assert!(of(0.0) < 1e-6 && (0.09..0.11).contains(&of(1e4)), "{} {}", of(0.0), of(1e4));
-        // Whole blocks are folded at once, every fourth bin.
-        let folds: Vec<f64> = (0..100).map(|bin| if bin >= 12 && bin % 4 == 0 { 6e5 } else { 1e5 }).collect();
-        assert!(is_near(fall(&folds).expect("a fall").after, 12 * BIN));
-        let spikes: Vec<f64> =
-            (0..60).map(|bin| if bin % 17 == 5 { 4e5 } else { 1e5 + f64::from(bin * 7 % 5) * 5e3 }).collect();
-        assert_eq!(fall(&spikes), None);
-        let drift: Vec<f64> = (0..60).map(|bin| 1e5 * (1.0 + f64::from(bin) * 0.003)).collect();
-        assert_eq!(fall(&drift), None);
-        assert_eq!(fall(&[1.0, 1.0, 9.0]), None);
     }
 }

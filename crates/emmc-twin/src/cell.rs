@@ -26,6 +26,9 @@ pub enum Column {
         /// The places in each come in random order.
         is_random: bool,
     },
+    /// The suite `burst`: what random writes of this size write before their rate falls, on a trimmed card. Where
+    /// others have a speed it has this volume.
+    Burst,
     /// Requests of other tools and suites.
     Requests(Requests),
 }
@@ -96,6 +99,7 @@ impl fmt::Display for Column {
             Self::OpenUnits { units, is_random } => {
                 write!(f, "{}{units} open unit{}", random(*is_random), if *units == 1 { "" } else { "s" })
             }
+            Self::Burst => f.write_str("burst of random writes"),
             Self::Requests(requests) => requests.fmt(f),
         }
     }
@@ -133,7 +137,15 @@ pub struct Cell {
     pub us: f64,
 }
 
+/// Requests of the suite `burst` that are repeated. Unit: KiB.
+pub(crate) const BURST_KIB: u64 = 4;
+
 impl Cell {
+    /// Of [`Column::Burst`]: its volume takes the place of a speed. Unit: bytes, in place of bytes a second.
+    pub(crate) fn burst(bytes: f64) -> Self {
+        Self { column: Column::Burst, kib: BURST_KIB, us: (BURST_KIB << 10) as f64 / bytes * 1e6 }
+    }
+
     /// Unit: KiB a second.
     pub fn kib_per_s(&self) -> f64 {
         self.kib as f64 * 1e6 / self.us

@@ -10,7 +10,8 @@ use crate::forms::search_pages;
 use crate::known::Known;
 use crate::least_squares::{Minimum, Observed, Prior, Reach, SCALE, Unknown, costs, minimise};
 use crate::measured::Measured;
-use crate::part::{Firmware, Parameter, Part, READS, firmwares, rate};
+use crate::others::Others;
+use crate::part::{Parameter, Part, READS, rate};
 use crate::prior::priors;
 use crate::segment;
 use crate::simulate::{Plan, SimulateError};
@@ -50,7 +51,7 @@ pub(crate) struct Training<'a> {
 /// What a search has beside the cells.
 pub(crate) struct Given<'a> {
     /// Other parts.
-    pub(crate) others: Vec<Part>,
+    pub(crate) others: Others,
     pub(crate) known: &'a Known,
     pub(crate) simulator: &'a Simulator<'a>,
 }
@@ -118,16 +119,12 @@ impl<'a> Training<'a> {
         let file_bytes = self.measured.file_bytes.min(file_bytes.max(largest));
         let share = file_bytes as f64 / self.measured.file_bytes.max(1) as f64;
         let plan = Plan { measured: Measured { file_bytes, ..self.measured.clone() }, is_search: true };
-        let profiles: Vec<Option<Profile>> =
-            points.iter().map(|point| start.at(point).with_share_of_log(share).ok()).collect();
-        let good: Vec<Profile> = profiles.iter().flatten().cloned().collect();
-        let mut simulated = (self.given.simulator)(&good, &plan).into_iter();
-        let each = profiles.iter().map(|profile| {
-            profile.as_ref()?;
-            let simulated = simulated.next()?.ok()?;
+        let parts: Vec<Part> = points.iter().map(|point| start.at(point)).collect();
+        let logarithms = |simulated: Option<Vec<Cell>>| {
+            let simulated = simulated?;
             cells.iter().map(|cell| time(&simulated, cell.column, cell.kib).map(f64::ln)).collect()
-        });
-        each.collect()
+        };
+        simulated(&parts, share, &plan, self.given.simulator).into_iter().map(logarithms).collect()
     }
 
     /// The best part near a start, with about `evaluations` simulations on files of at most `file_bytes`; `slopes` of a
@@ -140,8 +137,17 @@ impl<'a> Training<'a> {
     ) -> Fitted {
         let Searched { unknowns, priors, .. } = self.searched(start);
         let mut model = |points: &[Vec<f64>]| self.model(start, file_bytes, points);
-        let minimum = minimise((&unknowns, &priors), self.observed(), (evaluations, slopes), &mut model);
+        let mut minimum = minimise((&unknowns, &priors), self.observed(), (evaluations, slopes), &mut model);
+        minimum.cost += self.unlikely(start);
         Fitted { part: start.at(&minimum.at), minimum, priors, scatter: None }
+    }
+
+    /// What the firmware of a part costs, by that of other parts.
+    pub(crate) fn unlikely(&self, part: &Part) -> f64 {
+        match part.firmware.segment {
+            Some(_) => 0.0,
+            None => self.given.others.unlikely(&part.firmware),
+        }
     }
 
     /// The unknowns of parts like `start`, and what is known of them.
@@ -176,6 +182,25 @@ impl<'a> Training<'a> {
     }
 }
 
+/// The cells of parts whose log is `share` of its size, as the files of the plan are; but the whole log where its size
+/// is what is measured. Nothing where a part makes no card.
+pub(crate) fn simulated(parts: &[Part], share: f64, plan: &Plan, simulator: &Simulator<'_>) -> Vec<Option<Vec<Cell>>> {
+    let each = |share: f64, plan: &Plan| -> Vec<Option<Vec<Cell>>> {
+        let profiles: Vec<Option<Profile>> = parts.iter().map(|part| part.with_share_of_log(share).ok()).collect();
+        let good: Vec<Profile> = profiles.iter().flatten().cloned().collect();
+        let mut simulated = simulator(&good, plan).into_iter();
+        profiles.iter().map(|profile| profile.as_ref().and_then(|_| simulated.next()?.ok())).collect()
+    };
+    let (bursts, others): (Vec<Cell>, Vec<Cell>) =
+        plan.measured.cells.iter().partition(|cell| cell.column == Column::Burst);
+    if bursts.is_empty() {
+        return each(share, plan);
+    }
+    let with = |cells| Plan { measured: plan.measured.with(cells), ..plan.clone() };
+    let (others, bursts) = (each(share, &with(others)), each(1.0, &with(bursts)));
+    others.into_iter().zip(bursts).map(|(others, bursts)| Some([others?, bursts?].concat())).collect()
+}
+
 pub(crate) fn best(found: impl IntoIterator<Item = Fitted>) -> Option<Fitted> {
     found.into_iter().min_by(|a, b| a.minimum.cost.total_cmp(&b.minimum.cost))
 }
@@ -206,37 +231,6 @@ fn search_units(kind: CardKind, measured: &Measured, with: &Given<'_>) -> Option
     let last =
         |start: &Fitted| training.improve(&start.part, measured.file_bytes, (LAST, Some(&start.minimum.jacobian)));
     best(first.iter().map(last))
-}
-
-/// Two measured times that differ by less than this share may be in the other order on the card.
-const ALIKE: f64 = 0.1;
-
-/// The firmwares that the cells leave open.
-pub(crate) fn plausible(cells: &[Cell]) -> Vec<Firmware> {
-    let ratio = |a: Option<f64>, b: Option<f64>| a.zip(b).map(|(a, b)| a / b);
-    let random = ratio(time(cells, Column::RandomWrite, 16), time(cells, Column::Rewrite, 16));
-    let first = ratio(time(cells, Column::Write, 1), time(cells, Column::Write, 4));
-    let known = random.is_some() || first.is_some();
-    let collapses = random.is_some_and(|ratio| ratio > 8.0) || first.is_some_and(|ratio| ratio > 2.0);
-    // A log of which each write costs more, or a merge of little: the search decides.
-    let known = known && (collapses || random.is_none_or(|ratio| ratio < 2.0));
-    let fits = |firmware: &Firmware| !known || (firmware.threshold_kib == 8) == collapses;
-    // Their time is in proportion to their size, although each is smaller than a mapping unit.
-    let grows = |column| ratio(time(cells, column, 2), time(cells, column, 1)).is_some_and(|ratio| ratio > 1.4);
-    let logs_sectors = |threshold_kib: u32| threshold_kib == 8 && (grows(Column::RandomWrite) || grows(Column::Write));
-    // Those of less than a page of the log take longer than those of one, although the bus is quicker. Folds and noise
-    // can bring both close together on another card: the search decides.
-    let reads_rest = ratio(time(cells, Column::RandomWrite, 4), time(cells, Column::RandomWrite, 16));
-    let keeps_pages = |threshold_kib: u32| match reads_rest.filter(|_| threshold_kib > 8) {
-        Some(ratio) if ratio > 1.0 + ALIKE => vec![true],
-        Some(ratio) if ratio > 1.0 - ALIKE => vec![false, true],
-        _ => vec![false],
-    };
-    let with = |one: Firmware| {
-        let one = Firmware { logs_sectors: logs_sectors(one.threshold_kib), ..one };
-        keeps_pages(one.threshold_kib).into_iter().map(move |keeps_pages| Firmware { keeps_pages, ..one })
-    };
-    firmwares().into_iter().filter(fits).flat_map(with).collect()
 }
 
 impl Fitted {
@@ -270,34 +264,8 @@ pub(crate) fn scale(errors: &[f64], parameters: usize) -> f64 {
 mod tests {
     use super::*;
     use crate::known::Known;
+    use crate::part::firmwares;
     use crate::simulate::simulate;
-
-    /// Of the nine published cards, those whose random writes of 4 KiB take longer than those of 16 KiB.
-    #[test]
-    fn two_cards_keep_pages_in_their_log() {
-        let keeps = |reference: emmc_workload::reference::Reference| {
-            let name = reference.name.clone();
-            let measured = Measured::of(&reference.result()).ok()?;
-            plausible(&measured.cells).iter().any(|firmware| firmware.keeps_pages).then_some(name)
-        };
-        let names: Vec<_> = emmc_workload::reference::references().into_iter().filter_map(keeps).collect();
-        assert_eq!(names, ["nine-cards-sandisk-extreme-pro-a2-64gb", "nine-cards-sandisk-extreme-plus-a2-64gb"]);
-    }
-
-    /// Both forms of the log are tried where the two times differ by less than 10 %.
-    #[test]
-    fn the_search_decides_if_small_and_large_random_writes_take_alike() {
-        let keeps = |us: f64| {
-            let small = Cell { column: Column::RandomWrite, kib: 4, us };
-            let others = [Column::RandomWrite, Column::Rewrite].map(|column| Cell { column, kib: 16, us: 1000.0 });
-            let mut found: Vec<bool> =
-                plausible(&[&[small][..], &others].concat()).iter().map(|firmware| firmware.keeps_pages).collect();
-            found.dedup();
-            found
-        };
-        assert_eq!([keeps(850.0), keeps(1150.0)], [[false], [true]]);
-        assert!([950.0, 1046.0].into_iter().all(|us| [true, false].iter().all(|one| keeps(us).contains(one))));
-    }
 
     /// Each search ends with the scale of its own part: what it found costs more where the part matches better.
     #[test]
@@ -321,7 +289,7 @@ mod tests {
             };
             profiles.iter().map(of).collect()
         };
-        let given = Given { others: Vec::new(), known: &known, simulator: &each };
+        let given = Given { others: Others::default(), known: &known, simulator: &each };
         let training = Training::new(Measured { cells: cells.to_vec(), ..Measured::default() }, &given);
         let [near, far] = [near, far].map(|fitted| training.cost_of(&fitted));
         assert!(near < 0.2 * far, "{near} {far}");
@@ -344,7 +312,7 @@ mod tests {
         };
         cells.insert(0, cell(Column::Requests(depth), 4));
         let each = |profiles: &[Profile], plan: &Plan| profiles.iter().map(|one| simulate(one, plan)).collect();
-        let given = Given { others: Vec::new(), known: &known, simulator: &each };
+        let given = Given { others: Others::default(), known: &known, simulator: &each };
         let measured = Measured { cells, file_bytes: 32 << 20, range_bytes: 16 << 20, ..Measured::default() };
         let training = Training::new(measured.clone(), &given);
         let short_bytes = 8 << 20;

@@ -5,9 +5,9 @@ use nalgebra::DMatrix;
 
 use crate::cell;
 use crate::ensemble::Ensemble;
-use crate::fit::{Fitted, Given, Training, best, plausible};
+use crate::fit::{Fitted, Given, Training, best};
 use crate::measured::Measured;
-use crate::part::{COMMANDS_KIB, Firmware, PAGES_KIB, Part};
+use crate::part::{COMMANDS_KIB, Firmware, PAGES_KIB, Part, plausible};
 
 /// Files of a search are at most this large, so that a simulation is short. Unit: bytes.
 const SMALL_FILE_BYTES: u64 = 32 << 20;
@@ -99,7 +99,7 @@ fn starts(kind: CardKind, training: &Training<'_>, with: &Given<'_>) -> Vec<Fitt
     let cells = &training.measured.cells;
     // An eMMC of the template has no buffer to commit from.
     let commits: &[bool] = if kind == CardKind::Sd { &[false, true] } else { &[false] };
-    let firmwares = plausible(cells).into_iter().filter(|firmware| !firmware.read_ahead_always);
+    let firmwares = plausible(cells, &with.others).into_iter().filter(|firmware| !firmware.read_ahead_always);
     let of = |firmware: Firmware| {
         let start = |commits: &bool| Part::start(kind, firmware, *commits, (cells, with.known));
         let starts = commits.iter().map(start).map(|start| start.with_log_of(training.measured.file_bytes));
@@ -130,7 +130,7 @@ fn read_as(start: Part, reads: &Training<'_>) -> Option<Fitted> {
 fn best_forms(starts: impl Iterator<Item = Part>, training: &Training<'_>) -> Vec<(Fitted, Form)> {
     let mut forms: Vec<Form> = starts.map(|start| Form::new(training, start, SOME)).collect();
     forms.retain_mut(|form| form.assimilate(training, FEW_ROUNDS).is_some());
-    let cost = |form: &Form| form.ensemble.cost(training.observed());
+    let cost = |form: &Form| form.ensemble.cost(training.observed()) + training.unlikely(&form.start);
     forms.sort_by(|a, b| cost(a).total_cmp(&cost(b)));
     forms.truncate(BEST);
     forms.retain_mut(|form| form.assimilate(&form.corrected(training), ROUNDS - FEW_ROUNDS).is_some());
@@ -165,11 +165,16 @@ fn rivals(
         let start = first.part.clone().bound_otherwise();
         first.part.reading_as(&reads.improve(&start, SMALL_FILE_BYTES, (FIRST, None)).part)
     });
+    let channels = training.reads().and_then(|reads| {
+        let starts = PAGES_KIB.map(|kib| first.part.clone().with_pages(kib).with_slow_channels());
+        let found = best(starts.map(|start| reads.improve(&start, SMALL_FILE_BYTES, (FIRST, None))))?;
+        Some(first.part.reading_as(&found.part))
+    });
     // An ensemble of another size of a page may have lost its way: once more from where the best one is.
     let other_pages = reading.iter().filter(|reading| reading.firmware.page_kib != first.part.firmware.page_kib);
     let others = first.part.other_firmwares(firmwares).into_iter().chain(otherwise);
     let others = others.chain(other_pages.map(|reading| first.part.reading_as(reading)));
-    let others = others.chain(OTHER_LOGS.map(|times| first.part.clone().with_log_times(times)));
+    let others = others.chain(channels).chain(OTHER_LOGS.map(|times| first.part.clone().with_log_times(times)));
     rivals.extend(others.map(|part| improved(part, &first.minimum.jacobian)));
     rivals.sort_by(|a, b| a.minimum.cost.total_cmp(&b.minimum.cost));
     let least = rivals[0].minimum.cost;
@@ -179,7 +184,8 @@ fn rivals(
 
 /// The best card that maps pages and has a log.
 pub(crate) fn search_pages(kind: CardKind, measured: &Measured, with: &Given<'_>) -> Option<Fitted> {
-    let training = Training::new(measured.iozone(), with);
+    let with = &Given { others: with.others.compared(measured, with.simulator), ..*with };
+    let training = Training::new(measured.quick(), with);
     let starts = starts(kind, &training, with);
     let reading = ways_to_read(&best(starts.clone())?.part, &training);
     let firmwares: Vec<Firmware> = starts.iter().map(|start| start.part.firmware).collect();

@@ -17,6 +17,7 @@ mod known;
 mod least_squares;
 mod measured;
 mod next;
+mod others;
 mod parameters;
 mod part;
 mod prior;

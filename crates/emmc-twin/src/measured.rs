@@ -4,7 +4,8 @@ use emmc_units::Bytes;
 use emmc_workload::import::{SavedResult, UNSYNCED};
 use emmc_workload::{Measurement, Outcome, StateKind};
 
-use crate::cell::{Cell, Column, Figure, Requests, records};
+use crate::cell::{BURST_KIB, Cell, Column, Figure, Requests, records};
+use crate::simulate::volume;
 
 /// The measured cells of a part, and what the simulator repeats.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -17,6 +18,8 @@ pub struct Measured {
     pub unit_bytes: u64,
     /// The part of an empty card on which requests of other suites were made. Unit: bytes.
     pub range_bytes: u64,
+    /// The area of the suite `burst`. Unit: bytes.
+    pub burst_bytes: u64,
     /// Measurements that are not repeated, and why.
     pub left_out: Vec<String>,
 }
@@ -25,6 +28,9 @@ pub struct Measured {
 const FILE_BYTES: u64 = 100 << 20;
 /// Records of a column that a fit needs: a time of a request and a rate.
 const RECORDS_MIN: usize = 2;
+
+/// The suite `burst` ends soon after the fall. A card with a larger log than the measured one needs more room.
+const BURST_ROOM: u64 = 2;
 
 /// Why measurements cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -109,6 +115,7 @@ impl Measured {
             match outcome.suite.as_str() {
                 "iozone" => {}
                 "open-au" | "flashbench-open-au" => measured.take_open_units(outcome, &result.name)?,
+                "burst" => measured.take_burst(outcome),
                 "align" | "flashbench-align" => measured.take_align(outcome),
                 _ => measured.take_requests(outcome),
             }
@@ -143,6 +150,12 @@ impl Measured {
     /// The same runs with other cells.
     pub(crate) fn with(&self, cells: Vec<Cell>) -> Self {
         Self { cells, left_out: Vec::new(), ..self.clone() }
+    }
+
+    /// Only those that are quick to simulate: of iozone, and of the suite `burst`.
+    pub(crate) fn quick(&self) -> Self {
+        let is_quick = |cell: &Cell| cell.column.is_iozone() || cell.column == Column::Burst;
+        self.with(self.cells.iter().copied().filter(is_quick).collect())
     }
 
     /// Only the cells of iozone.
@@ -245,6 +258,26 @@ impl Measured {
             let requests =
                 Requests { is_aged: false, is_write: false, is_random: true, depth: 1, figure: Figure::Rate };
             self.cells.push(Cell { column: Column::Requests(requests), kib: block / 1024, us });
+        }
+    }
+
+    /// What small random writes write before their rate falls. Large sequential ones go past the log of a twin.
+    fn take_burst(&mut self, outcome: &Outcome) {
+        let (random, others): (Vec<&Measurement>, Vec<&Measurement>) =
+            outcome.measurements.iter().partition(|cell| cell.block_bytes == BURST_KIB << 10);
+        for cell in others {
+            self.leave_out("burst", cell, "not small random writes");
+        }
+        let Some(cell) = random.last() else { return };
+        let all: u64 = random.iter().filter_map(|cell| cell.bytes).sum();
+        match volume(outcome) {
+            Some(bytes) if bytes <= all as f64 => {
+                self.cells.retain(|cell| cell.column != Column::Burst);
+                self.cells.push(Cell::burst(bytes));
+                self.burst_bytes = BURST_ROOM * all;
+            }
+            Some(_) => self.leave_out("burst", cell, "the rate falls after more than was written"),
+            None => self.leave_out("burst", cell, "the rate does not fall"),
         }
     }
 

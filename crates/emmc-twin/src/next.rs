@@ -6,7 +6,7 @@
 use nalgebra::{DMatrix, DVector};
 
 use crate::cell::{Cell, Column, Figure, Requests, time};
-use crate::fit::{Fitted, Simulator};
+use crate::fit::{Fitted, Simulator, simulated};
 use crate::measured::Measured;
 use crate::part::Part;
 use crate::result::NextMeasurement;
@@ -16,6 +16,8 @@ use crate::simulate::Plan;
 const FILE_BYTES: u64 = 16 << 20;
 /// The range of the suite `speed`. Unit: bytes.
 const SPEED_BYTES: u64 = 64 << 20;
+/// What the suite `burst` writes. Unit: bytes.
+const BURST_BYTES: u64 = 256 << 20;
 /// A logarithm of which no more than this is known does not count: other measurements are needed. A factor of 4.5.
 const WIDE: f64 = 1.5;
 
@@ -55,6 +57,11 @@ fn candidates(measured: &Measured) -> Vec<Candidate> {
             command: "emmclab bench DEVICE --suite steady".into(),
             cells: vec![requests(true, true, 1, Figure::Rate), requests(true, true, 1, Figure::P99)],
         },
+        Candidate {
+            what: "a burst of small random writes until they become slow",
+            command: "emmclab bench DEVICE --suite burst".into(),
+            cells: vec![Cell::burst(BURST_BYTES as f64)],
+        },
     ];
     let is_new = |one: &Cell| time(&measured.cells, one.column, one.kib).is_none();
     let without = |candidate: Candidate| {
@@ -88,7 +95,13 @@ pub(crate) fn next(
     }
     let file_bytes = FILE_BYTES.min(measured.file_bytes.max(1 << 20));
     let plan = Plan {
-        measured: Measured { cells, file_bytes, range_bytes: SPEED_BYTES, ..Measured::default() },
+        measured: Measured {
+            cells,
+            file_bytes,
+            range_bytes: SPEED_BYTES,
+            burst_bytes: BURST_BYTES,
+            ..Measured::default()
+        },
         is_search: true,
     };
     let at: Vec<f64> = part.values.iter().map(|value| value.ln()).collect();
@@ -98,10 +111,9 @@ pub(crate) fn next(
         moved[index] += part.parameters()[index].step;
         moved
     }));
-    let profiles: Result<Vec<_>, _> = points.map(|point| part.at(&point).with_share_of_log(share)).collect();
-    let Ok(profiles) = profiles else { return Vec::new() };
-    let simulated: Result<Vec<_>, _> = simulator(&profiles, &plan).into_iter().collect();
-    let Ok(simulated) = simulated else { return Vec::new() };
+    let parts: Vec<Part> = points.map(|point| part.at(&point)).collect();
+    let simulated: Option<Vec<_>> = simulated(&parts, share, &plan, simulator).into_iter().collect();
+    let Some(simulated) = simulated else { return Vec::new() };
     let Some((base, moved)) = simulated.split_first() else { return Vec::new() };
     let slopes = |cell: &Cell| {
         let slope = |index: usize| {
@@ -171,7 +183,7 @@ mod tests {
         let each = |profiles: &[Profile], plan: &Plan| profiles.iter().map(|one| simulate(one, plan)).collect();
         let found = next(&fitted, &measured, 0.03, &each);
         let names = |found: &NextMeasurement| found.parameters.clone();
-        assert!(found.len() == 5 && found.iter().all(|one| !names(one).contains(&PARAMETERS[index::COMMIT].name)));
+        assert!(found.len() == 6 && found.iter().all(|one| !names(one).contains(&PARAMETERS[index::COMMIT].name)));
         assert!(found.iter().all(|one| (0.0..90.0).contains(&one.narrower_percent)), "{found:?}");
         let full = found.iter().find(|one| one.what.contains("full card")).unwrap();
         assert!(names(full).contains(&"over_provisioning"), "{full:?}");

@@ -2,37 +2,19 @@
 
 use emmc_card::profile::{Controller, MeasuringHost, Profile, ProfileError};
 use emmc_regs::CardKind;
-use serde::Serialize;
 
 use crate::cell::{Cell, Column, Requests, records, time};
 use crate::known::{Known, mean};
 use crate::parameters::WITH_SECTOR_LOG;
 pub(crate) use crate::parameters::{PARAMETERS, Parameter, index, parameter};
-use crate::segment::{self, Segment};
+use crate::segment;
+pub use firmware::Firmware;
+#[cfg(test)]
+pub(crate) use firmware::firmwares;
+pub(crate) use firmware::plausible;
 
+mod firmware;
 mod variants;
-
-/// The kind of firmware: tried, or chosen by ratios of cells; not searched.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct Firmware {
-    /// Writes up to this size go to the log. Unit: KiB.
-    pub threshold_kib: u32,
-    /// Every read starts a read-ahead.
-    pub read_ahead_always: bool,
-    /// A page of the flash. Unit: KiB.
-    pub page_kib: u32,
-    /// Each write completes its merge unit.
-    pub merges_each_write: bool,
-    /// Small writes fill a log of sectors; whenever it is full, a merge unit is completed.
-    pub logs_sectors: bool,
-    /// The log of small writes maps pages of 16 KiB: less of one than that reads the rest.
-    pub keeps_pages: bool,
-    /// The host's largest command. Unit: KiB.
-    pub command_kib: u32,
-    /// It maps whole allocation units, of which a few are open; absent: it maps pages.
-    pub segment: Option<Segment>,
-}
 
 /// A part: its firmware, and the value of each parameter.
 #[derive(Clone, Debug, PartialEq)]
@@ -78,23 +60,6 @@ pub(crate) fn rate(cells: &[Cell], columns: &[Column]) -> Option<f64> {
     let of_columns = || cells.iter().filter(|cell| columns.contains(&cell.column));
     let largest = of_columns().map(|cell| cell.kib).max()?;
     of_columns().filter(|cell| cell.kib == largest).map(|cell| cell.us / cell.kib as f64).reduce(f64::min)
-}
-
-/// The firmwares that are tried.
-pub(crate) fn firmwares() -> Vec<Firmware> {
-    let each = |threshold_kib| {
-        [false, true].map(|read_ahead_always| Firmware {
-            threshold_kib,
-            read_ahead_always,
-            page_kib: PAGES_KIB[0],
-            merges_each_write: false,
-            logs_sectors: false,
-            keeps_pages: false,
-            command_kib: COMMANDS_KIB[0],
-            segment: None,
-        })
-    };
-    [8, 64].into_iter().flat_map(each).collect()
 }
 
 impl Part {
@@ -149,7 +114,7 @@ impl Part {
         let [firmware_share, commit_share] = if commits { [0.4, 0.9] } else { [1.0, 0.5] };
         // A card without a buffer for writes answers after the program, most often that of the log.
         let log = (0.5 * program).min(LOG_PROGRAM);
-        let waited = if kind == CardKind::Sd { 0.0 } else { log * f64::from(PLANES * firmware.page_kib) };
+        let waited = if kind == CardKind::Sd { 0.0 } else { log * firmware.stripe_kib() };
         let firmware_time = |time: f64| {
             let all = time - host_write - 4.0 * bus;
             (all - waited).max(0.3 * all).max(10.0)
@@ -189,13 +154,14 @@ impl Part {
             threshold_kib: controller.small_write_bytes >> 10,
             read_ahead_always: controller.read_ahead_always,
             page_kib: nand.page_bytes >> 10,
+            channels: nand.channels,
             merges_each_write: controller.merge_each_write,
             logs_sectors: controller.small_log_bytes > 0,
             keeps_pages: controller.small_page_bytes > 0,
             command_kib: profile.host.unwrap_or_default().command_kib,
             segment: None,
         };
-        let stripe_kib = f64::from(PLANES * firmware.page_kib);
+        let stripe_kib = firmware.stripe_kib();
         let bus = controller.bus();
         let bits = f64::from(bus.width()) * if bus.ddr() { 2.0 } else { 1.0 };
         let clock_mhz = controller.bus_clock_hz() as f64 / 1e6;
@@ -308,7 +274,8 @@ impl Part {
         nand.pages_per_block *= nand.page_bytes / (self.firmware.page_kib << 10);
         nand.page_bytes = self.firmware.page_kib << 10;
         nand.over_provisioning = value(index::OVER_PROVISIONING) / 100.0;
-        let stripe_kib = f64::from(PLANES * self.firmware.page_kib);
+        (nand.channels, nand.dies) = (self.firmware.channels, self.firmware.channels);
+        let stripe_kib = self.firmware.stripe_kib();
         nand.native.read_us = value(index::SENSE).max(1.0);
         nand.native.program_us = vec![(value(index::PROGRAM) * stripe_kib).clamp(10.0, 100_000.0)];
         nand.channel_mb_s = 1024.0 / value(index::CHANNEL);

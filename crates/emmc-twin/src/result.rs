@@ -78,9 +78,9 @@ pub struct CellError {
     pub column: Column,
     /// The size of a record or request. Unit: KiB.
     pub record_kib: u64,
-    /// Unit: KiB a second.
+    /// Unit: KiB a second; of a burst, KiB before the rate falls.
     pub measured_kib_per_s: f64,
-    /// Unit: KiB a second.
+    /// Unit: KiB a second; of a burst, KiB before the rate falls.
     pub twin_kib_per_s: f64,
     /// The twin's over the measured speed, less one. Unit: %.
     pub error_percent: f64,

@@ -145,6 +145,7 @@ fn start(kind: CardKind, cells: &[Cell], page_kib: u32, segment: Segment) -> Par
         command_kib: COMMANDS_KIB[0],
         read_ahead_always: false,
         page_kib,
+        channels: 1,
         merges_each_write: false,
         logs_sectors: false,
         keeps_pages: false,

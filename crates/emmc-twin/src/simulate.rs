@@ -1,5 +1,6 @@
 //! The simulated cells of a profile: the runs of the suites on the virtual card behind its measuring host.
 
+mod burst;
 mod requests;
 mod units;
 
@@ -14,6 +15,7 @@ use emmc_workload::{Bench, Detail, EarlyEnds, Options, Unwatched, named};
 use crate::cell::{Cell, Column, records};
 use crate::measured::Measured;
 
+pub(crate) use burst::volume;
 #[cfg(feature = "truth")]
 pub(crate) use requests::small;
 
@@ -53,6 +55,7 @@ pub fn simulate(profile: &Profile, plan: &Plan) -> Result<Vec<Cell>, SimulateErr
     let mut cells = iozone(profile, plan)?;
     cells.extend(units::simulated(profile, measured)?);
     cells.extend(requests::simulated(profile, measured)?);
+    cells.extend(burst::simulated(profile, measured)?);
     Ok(cells)
 }
 

@@ -8,7 +8,7 @@ use emmc_regs::CardKind;
 use emmc_units::{Instant, Rng, Size};
 use emmc_workload::Unwatched;
 
-use crate::cell::{Cell, Column, Figure, Requests, time};
+use crate::cell::{BURST_KIB, Cell, Column, Figure, Requests, time};
 use crate::known::Known;
 use crate::measured::Measured;
 use crate::parameters::PARAMETERS;
@@ -21,6 +21,8 @@ use crate::what_if::{Answer, Change, Question, Setup, WhatIfError, Written, what
 const FILE_BYTES: u64 = 100 << 20;
 /// Records of the measurements. Unit: KiB.
 const RECORDS_KIB: [u64; 7] = [1, 4, 16, 64, 128, 512, 4096];
+/// The range of the suite `burst`: more than a log of 500 MiB takes in pages of which a half is data. Unit: bytes.
+const BURST_BYTES: u64 = 320 << 20;
 /// The range of requests at a depth. Unit: bytes.
 const RANGE_BYTES: u64 = 64 << 20;
 /// Standard deviation of the logarithm of a measured time.
@@ -118,6 +120,7 @@ impl HiddenCard {
             threshold_kib: if flip() { 8 } else { 64 },
             read_ahead_always: flip(),
             page_kib: if flip() { 16 } else { 8 },
+            channels: 1,
             merges_each_write: false,
             logs_sectors: false,
             keeps_pages: false,
@@ -145,15 +148,16 @@ impl HiddenCard {
         Requests { is_aged, is_write, is_random, depth, figure: Figure::Rate }
     }
 
-    /// What is measured: a table of iozone, and the rate of random writes to the full card.
+    /// What is measured: a table of iozone, the rate of random writes to the full card, and a burst of them.
     fn wanted() -> Measured {
         let cell = |column, kib| Cell { column, kib, us: 1.0 };
         let table = RECORDS_KIB.into_iter().flat_map(|kib| Column::IOZONE.map(|column| cell(column, kib)));
         let full = cell(Column::Requests(Self::requests(true, true, true, 1)), 4);
         Measured {
-            cells: table.chain([full]).collect(),
+            cells: table.chain([full, Cell::burst(BURST_BYTES as f64)]).collect(),
             file_bytes: FILE_BYTES,
             range_bytes: RANGE_BYTES,
+            burst_bytes: BURST_BYTES,
             ..Measured::default()
         }
     }
@@ -184,6 +188,10 @@ impl HiddenCard {
             let normal = (0..12).map(|_| rng.unit_f64()).sum::<f64>() - 6.0;
             cell.us = time(&simulated, cell.column, cell.kib).unwrap_or(cell.us) * (NOISE * normal).exp();
         }
+        // As the suite tells it: a rate that does not fall is no volume.
+        let all = Cell::burst(BURST_BYTES as f64).us;
+        let falls = time(&simulated, Column::Burst, BURST_KIB).is_some_and(|us| us > all);
+        measured.cells.retain(|cell| cell.column != Column::Burst || falls);
         Ok(measured)
     }
 

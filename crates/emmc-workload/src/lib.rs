@@ -30,9 +30,12 @@ pub use result::grid::{Grid, GridColumn, GridLine};
 pub use result::measurement::{Detail, Measurement, WarmUp};
 pub use result::state::{CardState, StateKind};
 pub use result::{BenchResult, Cause, Doubt, Figure, Outcome, Pivot};
+pub use stats::fall::Fall;
 pub use stats::interval::Interval;
 pub use stats::latency::{Bucket, Latencies, Latency, Stall, Stalls};
 pub use stats::percentiles::PercentileIntervals;
 pub use suites::files::{FileBench, FileShape, FileSuite};
-pub use suites::{Bench, EarlyEnds, Knob, Options, Suite, follows, named, on_files, open_unit_offsets, suites};
+pub use suites::{
+    BURST_VOLUME, Bench, EarlyEnds, Knob, Options, Suite, follows, named, on_files, open_unit_offsets, suites,
+};
 pub use trace::Replay;

@@ -2,11 +2,13 @@
 
 use emmc_regs::CardKind;
 
-use super::{Firmware, PARAMETERS, PLANES, Part, index};
+use super::{Firmware, PARAMETERS, Part, index};
 use crate::least_squares::Reach;
 
 /// What no longer bounds large reads takes this share of its time.
 const FASTER: f64 = 0.75;
+/// The time of a channel over that of the bus where two are as fast as the bus, with some of it left.
+const SLOW_CHANNEL: f64 = 1.7;
 /// What is left at least of the firmware's time of a write behind larger pages.
 const LEAST: f64 = 0.3;
 /// Folding that hardly shows. Unit: %.
@@ -24,7 +26,7 @@ impl Part {
     pub(crate) fn reading_as(&self, other: &Self) -> Self {
         let mut part = self.clone();
         if self.kind != CardKind::Sd {
-            let [own, others] = [self, other].map(|part| f64::from(PLANES * part.firmware.page_kib));
+            let [own, others] = [self, other].map(|part| part.firmware.stripe_kib());
             let log = self.values[index::LOG];
             let whole = |index: usize| self.values[index] + log * own;
             // A program of larger pages that leaves the firmware too little would be that of another log.
@@ -36,6 +38,7 @@ impl Part {
             }
         }
         part.firmware.page_kib = other.firmware.page_kib;
+        part.firmware.channels = other.firmware.channels;
         part.firmware.read_ahead_always = other.firmware.read_ahead_always;
         for ((value, other), parameter) in part.values.iter_mut().zip(&other.values).zip(&PARAMETERS) {
             if parameter.reach != Reach::Unmarked {
@@ -103,7 +106,7 @@ impl Part {
             self.values[index::BUS] = flash;
             self.values[index::CHANNEL] = FASTER * channel;
         } else {
-            self.values[index::CHANNEL] = channel + bus - flash;
+            self.values[index::CHANNEL] = channel + (bus - flash) * f64::from(self.firmware.channels);
             self.values[index::BUS] = FASTER * bus;
         }
         self.within_bounds()
@@ -112,7 +115,16 @@ impl Part {
     /// What the flash takes for each KiB of a large read: tR for each page, as the templates do not read both planes at
     /// once, and the channel. Unit: microseconds.
     fn flash_read(&self) -> f64 {
-        self.values[index::SENSE] / f64::from(self.firmware.page_kib) + self.values[index::CHANNEL]
+        let of_a_channel = self.values[index::SENSE] / f64::from(self.firmware.page_kib) + self.values[index::CHANNEL];
+        of_a_channel / f64::from(self.firmware.channels)
+    }
+
+    /// The same with two channels, each of which is slower than the bus, but not both together: the first pages of a
+    /// read come late.
+    pub(crate) fn with_slow_channels(mut self) -> Self {
+        self.firmware.channels = 2;
+        self.values[index::CHANNEL] = SLOW_CHANNEL * self.values[index::BUS];
+        self.within_bounds()
     }
 
     fn within_bounds(mut self) -> Self {
@@ -129,9 +141,11 @@ mod tests {
     use emmc_regs::CardKind;
 
     use super::*;
-    use crate::cell::{Cell, Column};
+    use crate::cell::{Cell, Column, time};
     use crate::known::Known;
+    use crate::measured::Measured;
     use crate::part::firmwares;
+    use crate::simulate::{Plan, simulate};
 
     fn part() -> Part {
         let cells = Column::IOZONE.map(|column| Cell { column, kib: 4, us: 100.0 });
@@ -147,6 +161,33 @@ mod tests {
         assert!((by_flash.flash_read() - 10.0).abs() < 1e-9 && by_flash.values[index::BUS] < 10.0, "{by_flash:?}");
         let by_bus = by_flash.bound_otherwise();
         assert!((by_bus.values[index::BUS] - 10.0).abs() < 1e-9 && by_bus.flash_read() < 10.0, "{by_bus:?}");
+    }
+
+    /// Two channels, each slower than the bus, are faster together: large reads take as long as before, a first page
+    /// longer. Writes take as long as with one.
+    #[test]
+    fn slow_channels_delay_the_first_page() {
+        let mut one = part().with_pages(8);
+        (one.values[index::BUS], one.values[index::SENSE], one.values[index::CHANNEL]) = (20.0, 30.0, 3.0);
+        (one.values[index::PROGRAM], one.values[index::LOG]) = (60.0, 10.0);
+        let two = one.clone().with_slow_channels();
+        assert!(two.flash_read() < two.values[index::BUS], "{two:?}");
+        let profile = two.profile().unwrap();
+        assert_eq!((profile.nand.channels, profile.nand.dies), (2, 2));
+        assert_eq!(Part::of(&profile).unwrap().firmware.channels, 2);
+        let measured = |part: &Part| {
+            let cell = |column, kib| Cell { column, kib, us: 1.0 };
+            let cells = [16, 1024].into_iter().flat_map(|kib| Column::IOZONE.map(|column| cell(column, kib)));
+            let measured = Measured { cells: cells.collect(), file_bytes: 8 << 20, ..Measured::default() };
+            simulate(&part.profile().unwrap(), &Plan { measured, is_search: false }).unwrap()
+        };
+        let (one, two) = (measured(&one), measured(&two));
+        let times = |column, kib| time(&two, column, kib).unwrap() / time(&one, column, kib).unwrap();
+        // 16 KiB are a page of each channel: both are on their way for as long as the bus needs for 14 KiB.
+        let longer = [&two, &one].map(|cells| time(cells, Column::Read, 16).unwrap());
+        assert!(longer[0] - longer[1] > 100.0, "{longer:?}");
+        assert!((times(Column::Read, 1024) - 1.0).abs() < 0.05, "{}", times(Column::Read, 1024));
+        assert!((times(Column::Rewrite, 1024) - 1.0).abs() < 0.05, "{}", times(Column::Rewrite, 1024));
     }
 
     #[test]

@@ -1,7 +1,9 @@
-//! Statistics of a run: latencies with percentiles and stalls, confidence intervals, progress over time, warm-ups.
+//! Statistics of a run: latencies with percentiles and stalls, confidence intervals, progress over time, warm-ups,
+//! falls of a rate.
 
 mod batches;
 mod bootstrap;
+pub(crate) mod fall;
 pub(crate) mod interval;
 pub(crate) mod latency;
 pub(crate) mod marks;

@@ -3,6 +3,7 @@
 mod area;
 mod bonnie;
 mod boot;
+mod burst;
 mod class;
 mod dd;
 mod disk;
@@ -34,6 +35,7 @@ use crate::result::state::{CardState, StateKind};
 use crate::result::{Figure, Outcome, Pivot};
 use crate::trace::Replay;
 use area::area;
+pub use burst::BURST_VOLUME;
 pub use early::EarlyEnds;
 use files::FileSuite;
 pub use flashbench::open_unit_offsets;
@@ -364,6 +366,7 @@ pub fn suites() -> &'static [&'static dyn Suite] {
         &class::Class,
         &steady::Steady,
         &trim::Trim,
+        &burst::Burst,
         &speed::Speed,
         &reliable::Reliable,
         &boot::Boot,

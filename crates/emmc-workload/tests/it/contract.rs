@@ -31,6 +31,7 @@ fn cases() -> Vec<(&'static str, Options)> {
         ("class", options(1, &[])),
         ("steady", options(16, &[])),
         ("trim", options(32, &[])),
+        ("burst", options(64, &[])),
         ("speed", options(16, &[])),
         ("reliable", options(4, &["4", "32"])),
         ("boot", options(160, &[])),

@@ -1,5 +1,6 @@
 //! The integration tests of `emmc-workload`, one module per topic, linked once.
 
+mod burst;
 mod cards;
 mod class;
 mod classics;

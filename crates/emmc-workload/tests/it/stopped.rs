@@ -152,7 +152,7 @@ impl Watch for Shares {
 /// Progress never decreases and never exceeds the end, in every suite.
 #[test]
 fn progress_grows_from_zero_to_complete() {
-    for name in ["iozone", "dd", "hdparm", "speed", "reliable", "steady", "trim", "tiotest", "boot"] {
+    for name in ["iozone", "dd", "hdparm", "speed", "reliable", "steady", "trim", "burst", "tiotest", "boot"] {
         let suite = named(name).unwrap();
         let mut target = card("odroid-64g", |profile| shrunk(profile, 8));
         let size_bytes = suite.follows().contains(&Knob::Size).then_some(64 << 20);

@@ -190,7 +190,13 @@ fn parameters(twin: &Twin, document: &mut Document) {
         _ => "",
     };
     let section = document.section("parameters", "Parameters");
-    let pages = KeyValue::new("pages", format!("of {} KiB", firmware.page_kib));
+    let pages = KeyValue::new(
+        "pages",
+        match firmware.channels {
+            1 => format!("of {} KiB", firmware.page_kib),
+            channels => format!("of {} KiB, spread over {channels} channels", firmware.page_kib),
+        },
+    );
     section.push(match &firmware.segment {
         None => vec![
             KeyValue::new("to the log", format!("writes of up to {} KiB{sectors}", firmware.threshold_kib)),
