@@ -10,7 +10,6 @@ use crate::forms::search_pages;
 use crate::known::Known;
 use crate::least_squares::{Minimum, Observed, Prior, Reach, SCALE, Unknown, costs, minimise};
 use crate::measured::Measured;
-use crate::others::Others;
 use crate::part::{Parameter, Part, READS, rate};
 use crate::prior::priors;
 use crate::segment;
@@ -51,7 +50,7 @@ pub(crate) struct Training<'a> {
 /// What a search has beside the cells.
 pub(crate) struct Given<'a> {
     /// Other parts.
-    pub(crate) others: Others,
+    pub(crate) others: Vec<Part>,
     pub(crate) known: &'a Known,
     pub(crate) simulator: &'a Simulator<'a>,
 }
@@ -137,17 +136,8 @@ impl<'a> Training<'a> {
     ) -> Fitted {
         let Searched { unknowns, priors, .. } = self.searched(start);
         let mut model = |points: &[Vec<f64>]| self.model(start, file_bytes, points);
-        let mut minimum = minimise((&unknowns, &priors), self.observed(), (evaluations, slopes), &mut model);
-        minimum.cost += self.unlikely(start);
+        let minimum = minimise((&unknowns, &priors), self.observed(), (evaluations, slopes), &mut model);
         Fitted { part: start.at(&minimum.at), minimum, priors, scatter: None }
-    }
-
-    /// What the firmware of a part costs, by that of other parts.
-    pub(crate) fn unlikely(&self, part: &Part) -> f64 {
-        match part.firmware.segment {
-            Some(_) => 0.0,
-            None => self.given.others.unlikely(&part.firmware),
-        }
     }
 
     /// The unknowns of parts like `start`, and what is known of them.
@@ -289,7 +279,7 @@ mod tests {
             };
             profiles.iter().map(of).collect()
         };
-        let given = Given { others: Others::default(), known: &known, simulator: &each };
+        let given = Given { others: Vec::new(), known: &known, simulator: &each };
         let training = Training::new(Measured { cells: cells.to_vec(), ..Measured::default() }, &given);
         let [near, far] = [near, far].map(|fitted| training.cost_of(&fitted));
         assert!(near < 0.2 * far, "{near} {far}");
@@ -312,7 +302,7 @@ mod tests {
         };
         cells.insert(0, cell(Column::Requests(depth), 4));
         let each = |profiles: &[Profile], plan: &Plan| profiles.iter().map(|one| simulate(one, plan)).collect();
-        let given = Given { others: Others::default(), known: &known, simulator: &each };
+        let given = Given { others: Vec::new(), known: &known, simulator: &each };
         let measured = Measured { cells, file_bytes: 32 << 20, range_bytes: 16 << 20, ..Measured::default() };
         let training = Training::new(measured.clone(), &given);
         let short_bytes = 8 << 20;

@@ -46,14 +46,14 @@ const ALIKE: f64 = 2.0;
 /// another.
 const OTHER_LOGS: [f64; 2] = [0.3, 3.0];
 /// An unusual form is chosen if it matches the cells better than a usual one by more than this: the difference of
-/// their costs. Unusual are reads of more than was asked for at random reads, and commands above 512 KiB, which sdhci
-/// does not send.
+/// their costs. Unusual are reads of more than was asked for at random reads, commands above 512 KiB, which sdhci does
+/// not send, and channels that are slower than the bus.
 const UNUSUAL: f64 = 1.0;
 
 /// The cost of a form to choose by.
 fn cost(fitted: &Fitted) -> f64 {
     let firmware = &fitted.part.firmware;
-    let unusual = [firmware.read_ahead_always, firmware.command_kib > COMMANDS_KIB[0]];
+    let unusual = [firmware.read_ahead_always, firmware.command_kib > COMMANDS_KIB[0], firmware.channels > 1];
     fitted.minimum.cost + UNUSUAL * f64::from(unusual.map(u8::from).iter().sum::<u8>())
 }
 
@@ -99,7 +99,7 @@ fn starts(kind: CardKind, training: &Training<'_>, with: &Given<'_>) -> Vec<Fitt
     let cells = &training.measured.cells;
     // An eMMC of the template has no buffer to commit from.
     let commits: &[bool] = if kind == CardKind::Sd { &[false, true] } else { &[false] };
-    let firmwares = plausible(cells, &with.others).into_iter().filter(|firmware| !firmware.read_ahead_always);
+    let firmwares = plausible(cells).into_iter().filter(|firmware| !firmware.read_ahead_always);
     let of = |firmware: Firmware| {
         let start = |commits: &bool| Part::start(kind, firmware, *commits, (cells, with.known));
         let starts = commits.iter().map(start).map(|start| start.with_log_of(training.measured.file_bytes));
@@ -130,7 +130,7 @@ fn read_as(start: Part, reads: &Training<'_>) -> Option<Fitted> {
 fn best_forms(starts: impl Iterator<Item = Part>, training: &Training<'_>) -> Vec<(Fitted, Form)> {
     let mut forms: Vec<Form> = starts.map(|start| Form::new(training, start, SOME)).collect();
     forms.retain_mut(|form| form.assimilate(training, FEW_ROUNDS).is_some());
-    let cost = |form: &Form| form.ensemble.cost(training.observed()) + training.unlikely(&form.start);
+    let cost = |form: &Form| form.ensemble.cost(training.observed());
     forms.sort_by(|a, b| cost(a).total_cmp(&cost(b)));
     forms.truncate(BEST);
     forms.retain_mut(|form| form.assimilate(&form.corrected(training), ROUNDS - FEW_ROUNDS).is_some());
@@ -184,7 +184,6 @@ fn rivals(
 
 /// The best card that maps pages and has a log.
 pub(crate) fn search_pages(kind: CardKind, measured: &Measured, with: &Given<'_>) -> Option<Fitted> {
-    let with = &Given { others: with.others.compared(measured, with.simulator), ..*with };
     let training = Training::new(measured.quick(), with);
     let starts = starts(kind, &training, with);
     let reading = ways_to_read(&best(starts.clone())?.part, &training);

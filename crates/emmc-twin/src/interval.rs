@@ -80,7 +80,6 @@ mod tests {
     use crate::cell::{Cell, Column};
     use crate::known::Known;
     use crate::least_squares::Minimum;
-    use crate::others::Others;
     use crate::part::{Part, firmwares, index};
     use crate::prior::priors;
     use crate::simulate::{Plan, SimulateError};
@@ -99,7 +98,7 @@ mod tests {
         let mut jacobian = DMatrix::zeros(measured.cells.len(), part.values.len());
         jacobian.column_mut(index::WRITE).fill(1.0);
         let at = part.values.iter().map(|value| value.ln()).collect();
-        let priors = priors(&part, &Others::default(), None);
+        let priors = priors(&part, &[], None);
         let fitted = Fitted { part, minimum: Minimum { at, jacobian, cost: 0.0 }, priors, scatter: None };
         let reach = |rises: bool| {
             let simulator = |profiles: &[Profile], plan: &Plan| -> Vec<Result<Vec<Cell>, SimulateError>> {
@@ -109,7 +108,7 @@ mod tests {
                 };
                 profiles.iter().map(|profile| Ok(times(profile))).collect()
             };
-            let given = Given { others: Others::default(), known: &known, simulator: &simulator };
+            let given = Given { others: Vec::new(), known: &known, simulator: &simulator };
             intervals(&fitted, &measured, &given, SCALE)[index::WRITE]
         };
         let by_slopes = QUANTILE * SCALE / (measured.cells.len() as f64).sqrt();

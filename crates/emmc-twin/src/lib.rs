@@ -17,7 +17,6 @@ mod known;
 mod least_squares;
 mod measured;
 mod next;
-mod others;
 mod parameters;
 mod part;
 mod prior;

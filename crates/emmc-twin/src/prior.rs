@@ -4,7 +4,6 @@
 //! their values. A part's own cells decide wherever they say anything.
 
 use crate::least_squares::Prior;
-use crate::others::Others;
 use crate::part::{Part, index};
 
 /// The standard deviation of a logarithm that nothing but the physics bounds: a factor of 4.5.
@@ -48,51 +47,26 @@ fn is_of_firmware(parameter: usize) -> bool {
     [index::SMALL, index::LOG, index::SMALL_MISSING, index::MERGE, index::DEBT, index::LOG_SIZE].contains(&parameter)
 }
 
-/// Whether a parameter of one part says something of another part's: it does not depend on how random writes are
-/// stored, or on the number of channels, or both have the same.
-fn compares(parameter: usize, a: &Part, b: &Part) -> bool {
-    let log = |part: &Part| (part.firmware.threshold_kib, part.firmware.logs_sectors);
-    let is_of_channels = parameter == index::CHANNEL;
-    (!is_of_firmware(parameter) || log(a) == log(b)) && (!is_of_channels || a.firmware.channels == b.firmware.channels)
-}
-
-/// The logarithm of a parameter, or of its ratio to its anchor.
-fn ratio(parameter: usize, part: &Part) -> f64 {
-    (part.values[parameter] / anchor(parameter).map_or(1.0, |anchor| part.values[anchor])).ln()
-}
-
-/// Whether other parts say something of a parameter. A part's own table always shows these three.
-fn carries_over(parameter: usize) -> bool {
-    ![index::BUS, index::READ, index::WRITE].contains(&parameter)
-}
-
-/// Each ratio that carries over: the places of the parts that can be compared, and its logarithm in each of them.
-pub(crate) fn each_ratio(parts: &[Part]) -> Vec<(Vec<usize>, Vec<f64>)> {
-    let parameters = parts.first().map_or(0, |part| part.values.len());
-    let mut found = Vec::new();
-    for parameter in (0..parameters).filter(|parameter| carries_over(*parameter)) {
-        let mut left: Vec<usize> = (0..parts.len()).collect();
-        while let Some(&first) = left.first() {
-            let (same, rest) = left.iter().partition(|place| compares(parameter, &parts[first], &parts[**place]));
-            let same: Vec<usize> = same;
-            let ratios = same.iter().map(|place| ratio(parameter, &parts[*place])).collect();
-            found.push((same, ratios));
-            left = rest;
-        }
-    }
-    found
-}
-
 /// The priors of a part around a start, of other parts, of the time of each KiB of a large read (us, if measured), and
 /// of the start itself.
-pub(crate) fn priors(start: &Part, others: &Others, large_read: Option<f64>) -> Vec<Prior> {
+pub(crate) fn priors(start: &Part, others: &[Part], large_read: Option<f64>) -> Vec<Prior> {
     let from_parts = |index: usize| {
-        if !carries_over(index) {
+        let anchor = anchor(index);
+        let log = |part: &Part| (part.firmware.threshold_kib, part.firmware.logs_sectors);
+        let alike = |other: &&Part| {
+            (!is_of_firmware(index) || log(other) == log(start))
+                && (index != index::CHANNEL || other.firmware.channels == start.firmware.channels)
+        };
+        let ratio = |part: &Part| (part.values[index] / anchor.map_or(1.0, |anchor| part.values[anchor])).ln();
+        let ratios: Vec<f64> = others.iter().filter(alike).map(ratio).collect();
+        if ratios.len() < PARTS_MIN || [index::BUS, index::READ, index::WRITE].contains(&index) {
             return None;
         }
-        let [centre, variance] = others.expected(|other| compares(index, start, other), |other| ratio(index, other))?;
-        let deviation = variance.sqrt().clamp(NARROW, WIDE);
-        Some(Prior { index, anchor: anchor(index), centre, deviation })
+        let count = ratios.len() as f64;
+        let centre = ratios.iter().sum::<f64>() / count;
+        let square: f64 = ratios.iter().map(|ratio| (ratio - centre).powi(2)).sum::<f64>() / (count - 1.0);
+        let deviation = (square * (1.0 + 1.0 / count)).sqrt().clamp(NARROW, WIDE);
+        Some(Prior { index, anchor, centre, deviation })
     };
     let own = |index: usize| {
         let bus = || Some([(BUS_SHARE * large_read.filter(|_| index == index::BUS)?).ln(), BUS_DEVIATION]);
@@ -127,12 +101,12 @@ mod tests {
             part
         };
         let others = [other(7.0, 1.0), other(15.0, 2.0), other(22.0, 4.0)];
-        let found = priors(&start, &Others::new(others.to_vec()), None);
+        let found = priors(&start, &others, None);
         let program = found[index::PROGRAM];
         assert_eq!((program.index, program.anchor), (index::PROGRAM, Some(index::BUS)));
         assert!((program.centre - 2f64.ln()).abs() < 1e-9 && (program.deviation - 0.8).abs() < 0.01, "{program:?}");
         assert_eq!(found[index::BUS].centre, start.values[index::BUS].ln(), "no large reads");
-        let unlike = priors(&start, &Others::new(others[..2].to_vec()), Some(10.0));
+        let unlike = priors(&start, &others[..2], Some(10.0));
         assert_eq!(unlike[index::PROGRAM].anchor, None, "two parts show no scatter");
         let bus = unlike[index::BUS];
         let deviations = |us: f64| (us.ln() - bus.centre) / bus.deviation;

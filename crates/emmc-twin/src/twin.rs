@@ -12,7 +12,6 @@ use crate::interval::{DETERMINED, intervals};
 use crate::known::Known;
 use crate::measured::Measured;
 use crate::next::next;
-use crate::others::Others;
 use crate::part::{Part, plausible};
 use crate::result::{Baseline, Checked, ErrorSummary, HeldOut, HoldOut, ParameterFound, Twin, side_by_side};
 use crate::segment;
@@ -54,13 +53,11 @@ pub fn fit(
         simulations.set(simulations.get() + profiles.len() as u64);
         simulator(profiles, plan)
     };
-    let given = Given { others: Others::new(like.iter().filter_map(Part::of).collect()), known, simulator: &counted };
+    let given = Given { others: like.iter().filter_map(Part::of).collect(), known, simulator: &counted };
     // A search takes minutes: what no profile can follow is said before.
     let first = match records(&measured.cells).is_empty() {
         true => segment::starts(kind, &measured.cells, measured.unit_bytes).into_iter().next(),
-        false => plausible(&measured.cells, &given.others)
-            .first()
-            .map(|one| Part::start(kind, *one, false, (&measured.cells, known))),
+        false => plausible(&measured.cells).first().map(|one| Part::start(kind, *one, false, (&measured.cells, known))),
     };
     predicted(&first.ok_or(TwinError::NoCliff)?.knowing(known).profile()?, measured, &counted)?;
     let fitted = search(kind, measured, &given).ok_or(TwinError::Nothing)?;
@@ -189,7 +186,7 @@ pub fn hold_out(
     (split, like): (HoldOut, &[Profile]),
     simulator: &Simulator<'_>,
 ) -> Result<Option<HeldOut>, TwinError> {
-    let others = Others::new(like.iter().filter_map(Part::of).collect());
+    let others = like.iter().filter_map(Part::of).collect();
     predictions(kind, measured, split, &Given { others, known: &Known::default(), simulator })
 }
 

@@ -4,7 +4,6 @@ use serde::Serialize;
 
 use super::{COMMANDS_KIB, PAGES_KIB, PLANES};
 use crate::cell::{Cell, Column, time};
-use crate::others::Others;
 use crate::segment::Segment;
 
 /// The kind of firmware: tried, or chosen by ratios of cells; not searched.
@@ -60,7 +59,7 @@ pub(crate) fn firmwares() -> Vec<Firmware> {
 }
 
 /// The firmwares that the cells leave open.
-pub(crate) fn plausible(cells: &[Cell], others: &Others) -> Vec<Firmware> {
+pub(crate) fn plausible(cells: &[Cell]) -> Vec<Firmware> {
     let ratio = |a: Option<f64>, b: Option<f64>| a.zip(b).map(|(a, b)| a / b);
     let random = ratio(time(cells, Column::RandomWrite, 16), time(cells, Column::Rewrite, 16));
     let first = ratio(time(cells, Column::Write, 1), time(cells, Column::Write, 4));
@@ -78,7 +77,6 @@ pub(crate) fn plausible(cells: &[Cell], others: &Others) -> Vec<Firmware> {
     let keeps_pages = |threshold_kib: u32| match reads_rest.filter(|_| threshold_kib > 8) {
         Some(ratio) if ratio > 1.0 + ALIKE => vec![true],
         Some(ratio) if ratio > 1.0 - ALIKE => vec![false, true],
-        None if threshold_kib > 8 && others.any(|part| part.firmware.keeps_pages) => vec![false, true],
         _ => vec![false],
     };
     let with = |one: Firmware| {
@@ -99,7 +97,7 @@ mod tests {
         let keeps = |reference: emmc_workload::reference::Reference| {
             let name = reference.name.clone();
             let measured = Measured::of(&reference.result()).ok()?;
-            plausible(&measured.cells, &Others::default()).iter().any(|firmware| firmware.keeps_pages).then_some(name)
+            plausible(&measured.cells).iter().any(|firmware| firmware.keeps_pages).then_some(name)
         };
         let names: Vec<_> = emmc_workload::reference::references().into_iter().filter_map(keeps).collect();
         assert_eq!(names, ["nine-cards-sandisk-extreme-pro-a2-64gb", "nine-cards-sandisk-extreme-plus-a2-64gb"]);
@@ -111,10 +109,8 @@ mod tests {
         let keeps = |us: f64| {
             let small = Cell { column: Column::RandomWrite, kib: 4, us };
             let others = [Column::RandomWrite, Column::Rewrite].map(|column| Cell { column, kib: 16, us: 1000.0 });
-            let mut found: Vec<bool> = plausible(&[&[small][..], &others].concat(), &Others::default())
-                .iter()
-                .map(|firmware| firmware.keeps_pages)
-                .collect();
+            let mut found: Vec<bool> =
+                plausible(&[&[small][..], &others].concat()).iter().map(|firmware| firmware.keeps_pages).collect();
             found.dedup();
             found
         };
