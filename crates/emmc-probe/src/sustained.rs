@@ -26,6 +26,8 @@ const REST_MARGIN: f64 = 1.5;
 const REST_MAX: Nanos = Nanos::from_millis(120_000);
 /// The first rest of a full card.
 const SHORT_REST: Nanos = Nanos::from_millis(2_000);
+/// Writes before the fall are at least this many times faster than those after it.
+const FALL: f64 = 1.3;
 /// The cache is larger than other buffers. Unit: bytes.
 const LEAST: u64 = 4 * BIN;
 /// Volumes of two runs that differ by less than this share are the same.
@@ -77,7 +79,7 @@ fn run(requests: &mut Requests<'_>, from: u64, to: u64, piece: u64, in_random: b
             last = requests.now();
         }
         found.bins.push(requests.now().since(start).as_micros_f64());
-        found.fall = Fall::of(&found.bins, BIN);
+        found.fall = Fall::of((&found.bins, BIN), FALL);
         // A part of the slow side, so that a slow bin or two are no fall.
         let is_long = |fall: &Fall| {
             let slow = found.bins.len() as u64 * BIN - fall.after;
@@ -243,7 +245,7 @@ mod tests {
         // 20 bins at 0.1 s; then each takes three times longer.
         let step: Vec<f64> =
             (0..36).map(|bin| if bin < 20 { 1e5 } else { 3e5 } + f64::from(bin * 7 % 5) * 1e3).collect();
-        let found = Fall::of(&step, BIN).expect("a fall");
+        let found = Fall::of((&step, BIN), FALL).expect("a fall");
         // Moving a bin takes 2e5 us: in delays of every fourth request of 1/8 bin, 4e5 us together, 2 of the 20 bins.
         let requests = |late: f64| {
             (0..36 * 8).map(move |index| if index % 4 == 0 { 1.25e4 + late } else { 1.25e4 }).collect::<Vec<f64>>()

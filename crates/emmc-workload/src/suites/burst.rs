@@ -3,7 +3,7 @@
 //! Each of the two begins on a trimmed area and after half a minute of idle time, in which a card may empty its log or
 //! its cache of single-bit cells. Then the area is written once, until the rate has been low for half of the volume
 //! before its fall (24 MiB at least), at most five minutes. The split of what was written into a fast part and a slow
-//! part is the one with the least squares, and reported if the slow part is slower by 1.3 times and the difference is
+//! part is the one with the least squares, and reported if the slow part is slower by 1.1 times and the difference is
 //! five times its standard error. A card may take large writes past a log that small ones fill, so the two volumes
 //! need not be the same. Absent on purpose: how soon the card is fast again
 //! (`emmclab probe` tries rests).
@@ -28,6 +28,8 @@ const BIN: u64 = 4 << 20;
 const FIRST_PART: u64 = 32 << 20;
 /// What is written after the fall at least, so that it is known how slow that is. Unit: bytes.
 const LEAST_SLOW: u64 = 6 * BIN;
+/// Writes before the fall are at least this many times faster than those after it.
+const FALL: f64 = 1.1;
 /// Longest column.
 const TIME_MAX: Nanos = Nanos::from_secs(300);
 /// After a trim: a card erases trimmed blocks while it is idle.
@@ -136,7 +138,7 @@ fn burst(
         let of_bin = |times: &[Nanos]| times.iter().map(|time| time.as_micros_f64()).sum::<f64>();
         bins.extend(times.chunks_exact((BIN / block) as usize).map(of_bin));
         written += times.len();
-        if times.len() < part.len() || Fall::of(bins, BIN).is_some_and(|fall| is_long(&fall, bins.len())) {
+        if times.len() < part.len() || Fall::of((bins, BIN), FALL).is_some_and(|fall| is_long(&fall, bins.len())) {
             break;
         }
     }
@@ -150,7 +152,7 @@ fn is_long(fall: &Fall, bins: usize) -> bool {
 
 fn figures(bench: &mut Bench<'_>, column: &str, bins: &[f64]) {
     let written = (bins.len() as u64 * BIN) >> 20;
-    let fall = Fall::of(bins, BIN);
+    let fall = Fall::of((bins, BIN), FALL);
     let note = match fall {
         Some(_) => format!("before the rate falls; {written} MiB were written"),
         None => format!("the rate does not fall clearly within {written} MiB"),
