@@ -286,8 +286,8 @@ fn name_profile(profile: &mut Profile, stem: &str, args: &TwinFitArgs, (twin, kn
 fn unseen_log(parameters: &[ParameterFound]) -> Option<String> {
     let log = parameters.iter().find(|found| found.name == "log").filter(|found| !found.is_determined)?;
     Some(format!(
-        "the size of the log is not determined ({:.0} to {:.0} MiB): years of life under small writes depend on it; a table \
-         of iozone with larger files can show it",
+        "the size of the log is not determined ({:.0} to {:.0} MiB): years of life under small writes depend on it; \
+         `emmclab bench DEVICE --suite burst` can show it",
         log.low, log.high
     ))
 }
