@@ -259,9 +259,7 @@ impl<'a> Requests<'a> {
 
     /// Puts values into a random order.
     pub(crate) fn shuffle(&mut self, values: &mut [u64]) {
-        for index in (1..values.len()).rev() {
-            values.swap(index, self.rng.below(index as u64 + 1) as usize);
-        }
+        self.rng.shuffle(values);
     }
 
     /// Writes a range sequentially, in large requests.

@@ -30,6 +30,8 @@ const SHORT_REST: Nanos = Nanos::from_millis(2_000);
 const FALL: f64 = 1.3;
 /// The cache is larger than other buffers. Unit: bytes.
 const LEAST: u64 = 4 * BIN;
+/// What is written after the fall at least. Unit: bytes.
+const LEAST_SLOW: u64 = 6 * BIN;
 /// Volumes of two runs that differ by less than this share are the same.
 const SAME: f64 = 0.15;
 /// A larger share of the volume that may have been moved in delays makes it uncertain.
@@ -80,12 +82,7 @@ fn run(requests: &mut Requests<'_>, from: u64, to: u64, piece: u64, in_random: b
         }
         found.bins.push(requests.now().since(start).as_micros_f64());
         found.fall = Fall::of((&found.bins, BIN), FALL);
-        // A part of the slow side, so that a slow bin or two are no fall.
-        let is_long = |fall: &Fall| {
-            let slow = found.bins.len() as u64 * BIN - fall.after;
-            slow >= (fall.after / 2).max(6 * BIN)
-        };
-        if found.fall.as_ref().is_some_and(is_long) {
+        if found.fall.is_some_and(|fall| fall.has_lasted(found.bins.len() as u64 * BIN, LEAST_SLOW)) {
             break;
         }
     }

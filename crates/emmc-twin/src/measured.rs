@@ -269,12 +269,12 @@ impl Measured {
             self.leave_out("burst", cell, "not small random writes");
         }
         let Some(cell) = random.last() else { return };
-        let all: u64 = random.iter().filter_map(|cell| cell.bytes).sum();
+        let all = random.iter().filter_map(|cell| cell.bytes).fold(0, u64::saturating_add);
         match volume(outcome) {
             Some(bytes) if bytes <= all as f64 => {
                 self.cells.retain(|cell| cell.column != Column::Burst);
                 self.cells.push(Cell::burst(bytes));
-                self.burst_bytes = BURST_ROOM * all;
+                self.burst_bytes = all.saturating_mul(BURST_ROOM);
             }
             Some(_) => self.leave_out("burst", cell, "the rate falls after more than was written"),
             None => self.leave_out("burst", cell, "the rate does not fall"),

@@ -7,7 +7,7 @@ use serde::Serialize;
 use crate::cell::{Cell, Column, time};
 use crate::known::Known;
 use crate::least_squares::Reach;
-use crate::part::{COMMANDS_KIB, Firmware, Parameter, Part, parameter, set_clock};
+use crate::part::{Firmware, Parameter, Part, parameter, set_clock};
 
 /// How a card maps allocation units: tried, not searched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -140,17 +140,7 @@ fn start(kind: CardKind, cells: &[Cell], page_kib: u32, segment: Segment) -> Par
     for (value, parameter) in values.iter_mut().zip(&PARAMETERS) {
         *value = value.clamp(parameter.low, parameter.high);
     }
-    let firmware = Firmware {
-        threshold_kib: 0,
-        command_kib: COMMANDS_KIB[0],
-        read_ahead_always: false,
-        page_kib,
-        channels: 1,
-        merges_each_write: false,
-        logs_sectors: false,
-        keeps_pages: false,
-        segment: Some(segment),
-    };
+    let firmware = Firmware { threshold_kib: 0, page_kib, segment: Some(segment), ..Firmware::FIRST };
     Part { kind, firmware, values, known: Known::default() }
 }
 

@@ -12,7 +12,7 @@ use crate::cell::{BURST_KIB, Cell, Column, Figure, Requests, time};
 use crate::known::Known;
 use crate::measured::Measured;
 use crate::parameters::PARAMETERS;
-use crate::part::{COMMANDS_KIB, Firmware, Part};
+use crate::part::{Firmware, Part};
 use crate::result::{ErrorSummary, Twin};
 use crate::simulate::{Plan, SimulateError, simulate, small};
 use crate::what_if::{Answer, Change, Question, Setup, WhatIfError, Written, what_if};
@@ -120,12 +120,7 @@ impl HiddenCard {
             threshold_kib: if flip() { 8 } else { 64 },
             read_ahead_always: flip(),
             page_kib: if flip() { 16 } else { 8 },
-            channels: 1,
-            merges_each_write: false,
-            logs_sectors: false,
-            keeps_pages: false,
-            command_kib: COMMANDS_KIB[0],
-            segment: None,
+            ..Firmware::FIRST
         };
         let part = Part { kind: CardKind::Emmc, firmware, values, known: Known::default() };
         Self { seed, part: part.knowing(&Self::registers()) }
@@ -188,7 +183,7 @@ impl HiddenCard {
             let normal = (0..12).map(|_| rng.unit_f64()).sum::<f64>() - 6.0;
             cell.us = time(&simulated, cell.column, cell.kib).unwrap_or(cell.us) * (NOISE * normal).exp();
         }
-        // As the suite tells it: a rate that does not fall is no volume.
+        // As the suite reports it: a rate that does not fall has no volume.
         let all = Cell::burst(BURST_BYTES as f64).us;
         let falls = time(&simulated, Column::Burst, BURST_KIB).is_some_and(|us| us > all);
         measured.cells.retain(|cell| cell.column != Column::Burst || falls);

@@ -34,6 +34,19 @@ pub struct Firmware {
 const ALIKE: f64 = 0.1;
 
 impl Firmware {
+    /// The one that a search begins with: a page-mapped card of one channel whose log takes writes of up to 8 KiB.
+    pub(crate) const FIRST: Self = Self {
+        threshold_kib: 8,
+        read_ahead_always: false,
+        page_kib: PAGES_KIB[0],
+        channels: 1,
+        merges_each_write: false,
+        logs_sectors: false,
+        keeps_pages: false,
+        command_kib: COMMANDS_KIB[0],
+        segment: None,
+    };
+
     /// What is programmed at once. Unit: KiB.
     pub(crate) fn stripe_kib(&self) -> f64 {
         f64::from(self.channels * PLANES * self.page_kib)
@@ -43,17 +56,7 @@ impl Firmware {
 /// The firmwares that are tried.
 pub(crate) fn firmwares() -> Vec<Firmware> {
     let each = |threshold_kib| {
-        [false, true].map(|read_ahead_always| Firmware {
-            threshold_kib,
-            read_ahead_always,
-            page_kib: PAGES_KIB[0],
-            channels: 1,
-            merges_each_write: false,
-            logs_sectors: false,
-            keeps_pages: false,
-            command_kib: COMMANDS_KIB[0],
-            segment: None,
-        })
+        [false, true].map(|read_ahead_always| Firmware { threshold_kib, read_ahead_always, ..Firmware::FIRST })
     };
     [8, 64].into_iter().flat_map(each).collect()
 }

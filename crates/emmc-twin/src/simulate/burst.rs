@@ -14,15 +14,17 @@ pub(super) fn simulated(profile: &Profile, measured: &Measured) -> Result<Option
     if !measured.cells.iter().any(|cell| cell.column == Column::Burst) {
         return Ok(None);
     }
+    // A card may be smaller than the room that a fit gives to larger logs.
+    let area_bytes = measured.burst_bytes.min(profile.areas.user_bytes);
     let options = Options {
         rows: vec![BURST_KIB.to_string()],
-        size_bytes: Some(measured.burst_bytes),
+        size_bytes: Some(area_bytes),
         detail: Detail::Speeds,
         ..Options::default()
     };
     let suite = named("burst").expect("the suite is one of the crate's own");
     let outcome = Bench::run(suite, &mut target(profile)?, &options, &mut Unwatched)?;
-    let bytes = volume(&outcome).unwrap_or(measured.burst_bytes as f64);
+    let bytes = volume(&outcome).unwrap_or(area_bytes as f64);
     Ok(Some(Cell::burst(bytes)))
 }
 
@@ -59,7 +61,7 @@ mod tests {
         })
     }
 
-    /// What the suite tells of a card, the card repeats in as much space as a fit gives it.
+    /// What the suite reports of a card, the card repeats in as much space as a fit gives it.
     #[test]
     fn a_burst_is_repeated() {
         let measured = run(128, &[]).unwrap();
@@ -71,6 +73,10 @@ mod tests {
         let card = shipped::named("friendlyelec-emmc-8g").unwrap();
         let again = simulate(&card, &Plan { measured: measured.clone(), is_search: true }).unwrap();
         assert!((again[0].us / cell.us - 1.0).abs() < 0.03, "{again:?} {cell:?}");
+        // In all of the card, if the room is larger.
+        let all = Measured { burst_bytes: u64::MAX, ..measured.clone() };
+        let all = simulate(&card, &Plan { measured: all, is_search: true }).unwrap();
+        assert!((all[0].us / cell.us - 1.0).abs() < 0.03, "{all:?} {cell:?}");
         // With twice the log, twice as much.
         let mut larger = card;
         larger.ftl.slc_cache.as_mut().unwrap().blocks *= 2;

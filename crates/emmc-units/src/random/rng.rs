@@ -26,6 +26,13 @@ impl Rng {
         ((u128::from(self.next_u64()) * u128::from(bound)) >> 64) as u64
     }
 
+    /// Puts values into a random order (Fisher and Yates).
+    pub fn shuffle<T>(&mut self, values: &mut [T]) {
+        for index in (1..values.len()).rev() {
+            values.swap(index, self.below(index as u64 + 1) as usize);
+        }
+    }
+
     /// Uniform in 0..1.
     #[inline]
     pub fn unit_f64(&mut self) -> f64 {

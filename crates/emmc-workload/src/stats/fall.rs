@@ -37,6 +37,12 @@ impl Fall {
         is_clear.then(|| Self { after: bytes as u64, fast: rate(fast), slow: rate(slow) })
     }
 
+    /// Whether the rate was low for long enough, as a slow bin or two are no fall: for half of the volume before the
+    /// fall, and for `least_bytes` of the `written_bytes`.
+    pub fn has_lasted(&self, written_bytes: u64, least_bytes: u64) -> bool {
+        written_bytes.saturating_sub(self.after) >= (self.after / 2).max(least_bytes)
+    }
+
     /// What a byte takes longer after it. Unit: microseconds.
     pub fn cost(&self) -> f64 {
         1.0 / self.slow - 1.0 / self.fast
@@ -67,6 +73,8 @@ mod tests {
             (0..36).map(|bin| if bin < 20 { 1e5 } else { 3e5 } + f64::from(bin * 7 % 5) * 1e3).collect();
         let found = Fall::of((&step, BIN), 1.3).expect("a fall");
         assert!(found.after.abs_diff(20 * BIN) < BIN && found.fast > 2.5 * found.slow, "{found:?}");
+        assert!(found.has_lasted(36 * BIN, BIN) && !found.has_lasted(25 * BIN, BIN), "half of 20 bins");
+        assert!(!found.has_lasted(36 * BIN, 20 * BIN) && !found.has_lasted(0, BIN));
         // Whole blocks are folded at once, every fourth bin.
         let folds: Vec<f64> = (0..100).map(|bin| if bin >= 12 && bin % 4 == 0 { 6e5 } else { 1e5 }).collect();
         assert!(Fall::of((&folds, BIN), 1.3).expect("a fall").after.abs_diff(12 * BIN) < 2 * BIN);

@@ -9,7 +9,7 @@ fn run(change: impl FnOnce(&mut emmc_card::profile::Profile)) -> Outcome {
 }
 
 fn volume(outcome: &Outcome) -> Option<f64> {
-    outcome.figures.iter().find(|figure| figure.name == "4 KiB random, fast for").expect("it is told").value
+    outcome.figures.iter().find(|figure| figure.name == "4 KiB random, fast for").expect("it is reported").value
 }
 
 /// A block of its log holds 2 MiB in one bit a cell, a quarter of which is data: each write takes a page of 16 KiB. A
