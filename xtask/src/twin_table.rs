@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use anyhow::{Context, bail, ensure};
 use emmc_card::profile::Profile;
 use emmc_regs::CardKind;
-use emmc_twin::{CellError, ErrorSummary, HoldOut, Known, Measured, Plan, simulate};
+use emmc_twin::{CellError, Column, ErrorSummary, HoldOut, Known, Measured, Plan, simulate};
 use emmc_workload::reference::reference;
 
 /// The published cards. One is an eMMC.
@@ -132,5 +132,13 @@ fn table(errors: &[Vec<CellError>], median_goal: f64, p90_goal: f64) {
     if let Some(found) = summary(&all) {
         println!("| all {} cells | {:.1} | {:.1} | |", found.cells, found.median, found.p90);
         println!("| goal | {median_goal:.1} | {p90_goal:.1} | |");
+    }
+    println!("\n| column | median % | 90th percentile % |");
+    println!("|---|---|---|");
+    for column in Column::IOZONE {
+        let of_column = all.iter().filter(|cell| cell.column == column).map(|cell| cell.error_percent);
+        if let Some(found) = ErrorSummary::of(of_column) {
+            println!("| {column} | {:.1} | {:.1} |", found.median, found.p90);
+        }
     }
 }

@@ -114,7 +114,7 @@ impl<'a> Training<'a> {
     /// Logarithms of the times of parts like `start`, on files of at most `file_bytes`.
     pub(crate) fn model(&self, start: &Part, file_bytes: u64, points: &[Vec<f64>]) -> Vec<Option<Vec<f64>>> {
         let cells = &self.measured.cells;
-        let largest = records(cells).last().map_or(0, |kib| kib << 10);
+        let largest = self.measured.repeated_records().last().map_or(0, |kib| kib << 10);
         let file_bytes = self.measured.file_bytes.min(file_bytes.max(largest));
         let share = file_bytes as f64 / self.measured.file_bytes.max(1) as f64;
         let plan = Plan { measured: Measured { file_bytes, ..self.measured.clone() }, is_search: true };

@@ -12,6 +12,9 @@ use crate::simulate::volume;
 pub struct Measured {
     /// iozone's by record and column, then the others as they were measured.
     pub cells: Vec<Cell>,
+    /// The record sizes of iozone that were run, also those of which no cell is given: what one pass leaves behind,
+    /// the next one meets. Unit: KiB.
+    pub records: Vec<u64>,
     /// The file of iozone's cells. Unit: bytes.
     pub file_bytes: u64,
     /// An allocation unit as flashbench was told it. Unit: bytes.
@@ -152,6 +155,17 @@ impl Measured {
         Self { cells, left_out: Vec::new(), ..self.clone() }
     }
 
+    /// The record sizes of iozone that are repeated: all that were run, but for reads alone their own. Unit: KiB.
+    pub(crate) fn repeated_records(&self) -> Vec<u64> {
+        let mut repeated = records(&self.cells);
+        if self.cells.iter().any(|cell| cell.column.is_iozone() && !cell.column.is_read()) {
+            repeated.extend(&self.records);
+            repeated.sort_unstable();
+            repeated.dedup();
+        }
+        repeated
+    }
+
     /// Only those that are quick to simulate: of iozone, and of the suite `burst`.
     pub(crate) fn quick(&self) -> Self {
         let is_quick = |cell: &Cell| cell.column.is_iozone() || cell.column == Column::Burst;
@@ -206,6 +220,7 @@ impl Measured {
             return Err(CellsError::Record { name: name.into(), kib: cell.kib, file_bytes });
         }
         self.file_bytes = file_bytes;
+        self.records = records(&self.cells);
         Ok(())
     }
 

@@ -49,8 +49,8 @@ const LOG_BLOCK_MIB: f64 = 2.0;
 /// The log of a start: as large as the files of the published tables, which fold it in every row.
 const LOG_MIB: f64 = 100.0;
 
-/// The merge unit of a card that merges for random writes of 16 KiB, if no cell shows it. Unit: KiB.
-const ALLOCATION_KIB: f64 = 2048.0;
+/// The merge unit of a card that merges allocation units, if no cell shows it. Unit: KiB.
+pub(crate) const ALLOCATION_KIB: f64 = 2048.0;
 
 /// Sequential reads.
 pub(crate) const READS: [Column; 2] = [Column::Read, Column::Reread];
@@ -96,7 +96,7 @@ impl Part {
         let sense =
             time(cells, Column::RandomRead, 16).zip(time(cells, Column::Reread, 16)).map_or(40.0, |(a, b)| a - b);
         let debt = time(cells, Column::Write, 128).zip(time(cells, Column::Rewrite, 128));
-        let unit_kib = merge.unwrap_or(if threshold < 16 { ALLOCATION_KIB } else { 64.0 });
+        let unit_kib = merge.unwrap_or(if firmware.merges_allocation_units() { ALLOCATION_KIB } else { 64.0 });
         // If small writes fill a log of sectors, each KiB adds its share of a merge.
         let short = |kib| random(kib).or_else(|| time(cells, Column::Write, kib));
         let per_kib = short(1).zip(short(2)).map_or(1.0, |(one, two)| (two - one).max(1.0));

@@ -4,7 +4,7 @@
 //! their values. A part's own cells decide wherever they say anything.
 
 use crate::least_squares::Prior;
-use crate::part::{Part, index};
+use crate::part::{ALLOCATION_KIB, Firmware, Part, index};
 
 /// The standard deviation of a logarithm that nothing but the physics bounds: a factor of 4.5.
 const WIDE: f64 = 1.5;
@@ -33,8 +33,11 @@ fn anchor(parameter: usize) -> Option<usize> {
 /// What data sheets of NAND flash say, as a logarithm with its standard deviation: 95 % of parts are within a factor
 /// of three, or four. tR is 25 to 90 us. A page in one bit a cell takes 200 to 350 us, two planes of 8 or 16 KiB at a
 /// time. A channel moves 100 to 400 MB/s.
-fn physical(parameter: usize) -> Option<[f64; 2]> {
+///
+/// A card that merges whole allocation units has those of SDHC, which are at most 4 MiB, or parts of them.
+fn physical(parameter: usize, firmware: &Firmware) -> Option<[f64; 2]> {
     match parameter {
+        index::MERGE if firmware.merges_allocation_units() => Some([ALLOCATION_KIB.ln(), 0.55]),
         index::SENSE => Some([50.0_f64.ln(), 0.55]),
         index::LOG => Some([8.0_f64.ln(), 0.55]),
         index::CHANNEL => Some([4.0_f64.ln(), 0.7]),
@@ -70,7 +73,7 @@ pub(crate) fn priors(start: &Part, others: &[Part], large_read: Option<f64>) -> 
     };
     let own = |index: usize| {
         let bus = || Some([(BUS_SHARE * large_read.filter(|_| index == index::BUS)?).ln(), BUS_DEVIATION]);
-        let known = physical(index).or_else(bus);
+        let known = physical(index, &start.firmware).or_else(bus);
         let [centre, deviation] = known.unwrap_or([start.values[index].ln(), WIDE]);
         Prior { index, anchor: None, centre, deviation }
     };
@@ -107,6 +110,8 @@ mod tests {
         assert!((program.centre - 2f64.ln()).abs() < 1e-9 && (program.deviation - 0.8).abs() < 0.01, "{program:?}");
         assert_eq!(found[index::BUS].centre, start.values[index::BUS].ln(), "no large reads");
         let unlike = priors(&start, &others[..2], Some(10.0));
+        let merge = unlike[index::MERGE];
+        assert!((merge.centre, merge.deviation) == (ALLOCATION_KIB.ln(), 0.55), "allocation units: {merge:?}");
         assert_eq!(unlike[index::PROGRAM].anchor, None, "two parts show no scatter");
         let bus = unlike[index::BUS];
         let deviations = |us: f64| (us.ln() - bus.centre) / bus.deviation;

@@ -12,7 +12,7 @@ use emmc_sim::SimTarget;
 use emmc_units::{Instant, Nanos};
 use emmc_workload::{Bench, Detail, EarlyEnds, Options, Unwatched, named};
 
-use crate::cell::{Cell, Column, records};
+use crate::cell::{Cell, Column};
 use crate::measured::Measured;
 
 pub(crate) use burst::volume;
@@ -78,7 +78,7 @@ fn early_ends(profile: &Profile) -> EarlyEnds {
 
 /// Every column of the records.
 fn iozone(profile: &Profile, plan: &Plan) -> Result<Vec<Cell>, SimulateError> {
-    let records = records(&plan.measured.cells);
+    let records = plan.measured.repeated_records();
     if records.is_empty() {
         return Ok(Vec::new());
     }
@@ -138,5 +138,26 @@ mod tests {
                 assert!((alone / whole - 1.0).abs() < 0.02, "{firmware:?} {cell:?}: {alone} {whole}");
             }
         }
+    }
+    /// Rows whose cells are left out were run all the same: the debt that they leave is in the others.
+    #[test]
+    fn a_part_of_a_table_is_repeated_among_the_rows_that_were_run() {
+        let profile = emmc_card::profile::shipped::named("sandisk-ultra-a1-32g").unwrap();
+        let cell = |column, kib| Cell { column, kib, us: 300.0 };
+        let all: Vec<Cell> =
+            [16, 512].into_iter().flat_map(|kib| Column::IOZONE.map(|column| cell(column, kib))).collect();
+        let records = vec![16, 512];
+        let whole = Measured { cells: all.clone(), records, file_bytes: 100 << 20, ..Measured::default() };
+        let of_row = all.iter().copied().filter(|cell| cell.kib == 512).collect();
+        let times = |measured: Measured| {
+            let cells = simulate(&profile, &Plan { measured, is_search: false }).unwrap();
+            Column::IOZONE.map(|column| time(&cells, column, 512).unwrap())
+        };
+        let row = whole.with(of_row);
+        let (among, alone) = (times(row.clone()), times(Measured { records: Vec::new(), ..row }));
+        assert_eq!(among, times(whole));
+        assert!(among[0] > 1.2 * alone[0], "the first write pays what random writes left: {among:?} {alone:?}");
+        let reads = all.into_iter().filter(|cell| cell.column.is_read() && cell.kib == 512).collect();
+        assert_eq!(Measured { records: vec![16, 512], cells: reads, ..Measured::default() }.repeated_records(), [512]);
     }
 }

@@ -51,6 +51,11 @@ impl Firmware {
     pub(crate) fn stripe_kib(&self) -> f64 {
         f64::from(self.channels * PLANES * self.page_kib)
     }
+
+    /// Random writes of 16 KiB merge, on cards without a small mapping unit: megabytes each time.
+    pub(crate) fn merges_allocation_units(&self) -> bool {
+        self.threshold_kib < 16
+    }
 }
 
 /// The firmwares that are tried.
