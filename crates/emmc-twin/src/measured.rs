@@ -355,6 +355,9 @@ fn requests(outcome: &Outcome, cell: &Measurement) -> Result<(Requests, u64), &'
         "sequential, buffered" => return buffered(outcome, cell, is_write),
         _ => return Err("an order that is not repeated, or through the page cache"),
     };
+    if is_write && is_random && cell.state.as_ref().is_some_and(|state| state.kind == StateKind::Filled) {
+        return Err("random writes to a full card that was not overwritten before");
+    }
     let depth = u16::try_from(cell.queue_depth).map_err(|_| "too many requests at a time")?;
     if cell.block_bytes < 1024 || cell.block_bytes % 1024 > 0 {
         return Err("not whole KiB");

@@ -87,7 +87,7 @@ impl Change {
                 Item::Pslc(size) => setup.pslc = Some(size),
                 Item::Reliable(on) => setup.reliable = Some(on),
                 Item::Cache(on) => setup.cache = on,
-                Item::Queueing(on) => setup.queueing = on,
+                Item::Queueing(on) => setup.queueing = Some(on),
                 Item::Depth(depth) => setup.depth = depth,
                 Item::Discard(discard) => setup.discard = discard,
                 Item::Filesystem(kind) => setup.filesystem = kind,
@@ -214,8 +214,8 @@ fn seconds(text: &str) -> Option<f64> {
 /// `8w:512MiB`.
 fn update(text: &str) -> Result<Option<Update>, String> {
     let Some((weeks, image)) = text.split_once(':') else { return Ok(None) };
-    let number = weeks.strip_suffix("weeks").or(weeks.strip_suffix('w')).unwrap_or(weeks);
-    let weeks = number.parse::<f64>().ok().filter(|weeks| (0.01..=520.0).contains(weeks));
+    let number = weeks.strip_suffix("weeks").or(weeks.strip_suffix('w'));
+    let weeks = number.and_then(|number| number.parse::<f64>().ok()).filter(|weeks| (0.01..=520.0).contains(weeks));
     match (weeks, size(image)?) {
         (Some(weeks), Size::Exact(Bytes(bytes))) => Ok(Some(Update { weeks, bytes: bytes / 4096 * 4096 })),
         _ => Ok(None),

@@ -13,6 +13,8 @@ use emmc_port::TargetError;
 
 /// Looks at the registers in a life of the expected length.
 const LOOKS: f64 = 20_000.0;
+/// A load of which this much in a row programs nothing has no life that ends. Unit: bytes.
+const ABSORBED: u64 = 1 << 30;
 
 /// A whole life.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -91,6 +93,7 @@ pub fn life(make: MakeCard<'_>, question: &Question, watch: &mut dyn Watch) -> R
     // Without a first guess of the amplification: parts grow shorter where it is high.
     let mut run =
         Run { written: 0, programs: 0.0, load_s: 0.0, steps: Vec::new(), registers: registers(&trial.health()) };
+    let mut absorbed = 0;
     let ended = loop {
         let used = used(&trial.health());
         if used >= 2.0 {
@@ -101,7 +104,15 @@ pub fn life(make: MakeCard<'_>, question: &Question, watch: &mut dyn Watch) -> R
             written => trial.programmed_since(&filled) * unit / written as f64,
         };
         let bytes = (expected / amplification.max(0.1) / LOOKS).max(65_536.0) as u64;
+        if absorbed >= ABSORBED {
+            return Err(refused("all that it writes stays in the card's cache: it wears nothing".into()));
+        }
+        // A part can be too short for the engine to ask.
+        if !watch.progress(step.at(used, used)) {
+            break LifeEnd::Stopped;
+        }
         let part = trial.duty.run(&mut trial.target, bytes, true, step.at(used, used), watch);
+        absorbed = if part.card.programs == 0 { absorbed + part.written_bytes } else { 0 };
         run.written += part.written_bytes;
         run.programs += part.program_bytes;
         run.load_s += part.load_s;

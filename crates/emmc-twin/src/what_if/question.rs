@@ -86,7 +86,7 @@ pub fn what_if(
         let refused = |what| WhatIfError::Refused { change: name.clone(), what };
         let trial = Trial::new(make, question, setup, facts.as_ref()).map_err(refused)?;
         let mut answer = trial.run(Step { name, number, count }, watch)?;
-        answer.life_times_today = answers.first().map(|today| times_as_long(&answer, today));
+        answer.life_times_today = answers.first().and_then(|today| times_as_long(&answer, today));
         answers.push(answer);
     }
     let profile = answers.first().map_or(String::new(), |answer| answer.profile.clone());
@@ -94,12 +94,14 @@ pub fn what_if(
     Ok(WhatIf { profile, duty: duty.facts, answers })
 }
 
-/// By how much a life is longer; beyond a thousand years, which have no figure, by the wear of a day.
-fn times_as_long(answer: &Answer, today: &Answer) -> f64 {
-    match (answer.years_to_end_of_life, today.years_to_end_of_life) {
+/// By how much a life is longer; beyond a thousand years, which have no figure, by the wear of a day. Nothing where one
+/// of them has no wear.
+fn times_as_long(answer: &Answer, today: &Answer) -> Option<f64> {
+    let times = match (answer.years_to_end_of_life, today.years_to_end_of_life) {
         (Some(years), Some(of_today)) => years / of_today,
         _ => today.wear_percent_per_day / answer.wear_percent_per_day,
-    }
+    };
+    Some(times).filter(|times| times.is_finite())
 }
 
 /// What all trials of a question have in common: as of today.

@@ -13,8 +13,8 @@ pub struct Setup {
     pub reliable: Option<bool>,
     /// Whether the volatile cache is on, if the card has one.
     pub cache: bool,
-    /// Whether the command queue is used, if the card has one.
-    pub queueing: bool,
+    /// Whether the command queue is used; `None`: if the card has one.
+    pub queueing: Option<bool>,
     /// Requests that the host keeps outstanding.
     pub depth: u32,
     /// When the card learns that data is no longer needed.
@@ -61,7 +61,7 @@ impl Default for Setup {
             pslc: None,
             reliable: None,
             cache: true,
-            queueing: true,
+            queueing: None,
             depth: 1,
             discard: Discard::Never,
             filesystem: None,

@@ -93,8 +93,11 @@ impl Trial {
             seed: question.seed,
         };
         let start = card.device().health();
+        if setup.queueing == Some(true) && card.device().profile().controller.queue_depth == 0 {
+            return Err("the card has no command queue".into());
+        }
         let (device, _) = card.into_parts();
-        let mut target = SimTarget::new(device, "the card", now, setup.queueing);
+        let mut target = SimTarget::new(device, "the card", now, setup.queueing.unwrap_or(true));
         target.set_cache(setup.cache).map_err(|error| error.to_string())?;
         let duty = Duty::new(&load, partition, target.takes_flushes())?;
         let facts = facts(&load, duty.bytes_per_day());

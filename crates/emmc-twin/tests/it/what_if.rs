@@ -89,6 +89,8 @@ fn a_change_that_a_card_cannot_do_is_refused_before_anything_runs() {
     assert!(refused(&lasting(), &question, "update=4w:60MiB").contains("do not fit"));
     plain.controller.cache_bytes = 0;
     assert!(refused(&plain, &question, "cache=off").contains("no cache"));
+    plain.controller.queue_depth = 0;
+    assert!(refused(&plain, &question, "cq=on").contains("no command queue"));
     plain.controller.write_reliability = false;
     assert!(refused(&plain, &question, "reliable=off").contains("WR_REL_SET"));
     let both = refused(&lasting(), &question, "pslc=16MiB,unpartitioned=10%");
@@ -110,6 +112,7 @@ fn a_change_that_is_not_understood_says_what_is_expected() {
         ("commit=0", "1 to 86400, or never"),
         ("commit=0.4", "whole seconds"),
         ("update=4w", "WEEKSw:SIZE"),
+        ("update=8:512MiB", "WEEKSw:SIZE"),
         ("part=0x", "0.1x to 64x"),
         ("part=generic-9g", "no profile"),
         ("", "no such key"),

@@ -123,11 +123,12 @@ pub(crate) fn rate(text: &str) -> Result<f64, String> {
     }
 }
 
-/// `70%` or `70` as a share.
+/// `70%` or `70` as a share. `0.7` alone could be either.
 pub(crate) fn percent(text: &str) -> Result<f64, String> {
-    let number = text.strip_suffix('%').unwrap_or(text).parse::<f64>().ok();
+    let is_clear = |number: &f64| text.ends_with('%') || *number == 0.0 || *number > 1.0;
+    let number = text.strip_suffix('%').unwrap_or(text).parse::<f64>().ok().filter(is_clear);
     let share = number.filter(|percent| (0.0..=100.0).contains(percent)).map(|percent| percent / 100.0);
-    share.ok_or_else(|| format!("{text:?}: expected 0% to 100%"))
+    share.ok_or_else(|| format!("{text:?}: expected 0% to 100%, with the sign"))
 }
 
 #[derive(Args, Debug)]

@@ -182,4 +182,7 @@ fn a_probe_of_saved_results_takes_no_option_of_a_measurement() {
         assert!(run.stdout.is_empty() && run.stderr.contains("cannot be used with"), "{option}: {run:?}");
     }
     emmclab(["probe", "--from", &saved]).exits(0);
+    let missing = scratch("probe_missing").join("no-such").display().to_string();
+    let refused = emmclab(["probe", &missing, "--size", "1GiB"]).exits(2);
+    assert!(refused.stderr.contains("without --write nothing is written"), "{}", refused.stderr);
 }

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::contract::words;
 use crate::keys::documents;
-use crate::support::{emmclab, save, scratch};
+use crate::support::{emmclab, save, scratch, testdata};
 
 /// A table of two records, measured on a virtual card.
 fn table(folder: &Path, part: &str) -> String {
@@ -198,6 +198,21 @@ fn several_texts_are_taken_together_with_a_note() {
     assert!(columns.contains(&"random_write") && columns.contains(&"random_writes_at_1"), "{columns:?}");
     let one = emmclab(["twin", "check", "generic-8g", &small, "--json"]).exits(0).json();
     assert!(one["notes"].as_array().unwrap().is_empty(), "{one}");
+}
+
+/// The first round of `steady` meets a card that was written once; what is repeated was overwritten twice before.
+#[test]
+fn a_round_on_a_card_that_was_only_filled_is_not_repeated() {
+    let folder = scratch("twin_steady");
+    let card = format!("sim:{}", testdata("virtual-cards/small-card.toml"));
+    let steady = save(&folder, "s.json", emmclab(["bench", &card, "--suite", "steady", "--json"]).exits(0).stdout);
+    let found = emmclab(["twin", "check", card.strip_prefix("sim:").unwrap(), &steady, "--json"]).exits(0).json();
+    let columns: Vec<&str> =
+        found["cells"].as_array().unwrap().iter().map(|cell| cell["column"].as_str().unwrap()).collect();
+    let is_of_aged = |column: &&str| column.starts_with("aged_") || !column.starts_with("random_writes");
+    assert!(columns.iter().any(|column| column.starts_with("aged_")), "{columns:?}");
+    assert!(columns.iter().all(is_of_aged), "{columns:?}");
+    assert!(found["left_out"].to_string().contains("not overwritten before"), "{}", found["left_out"]);
 }
 
 #[test]

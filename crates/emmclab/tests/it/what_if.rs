@@ -98,6 +98,7 @@ fn what_cannot_be_asked_is_one_clear_line() {
         (&small, &["--change", "depth=2", "--wrap"], "--wrap belongs to a recording"),
         (&small, &["--change", "depth=2", "--data", "1GiB"], "do not fit"),
         (&small, &["--change", "depth=2", "--commit", "soon"], "--commit soon"),
+        (&small, &["--change", "depth=2", "--random", "0.7"], "expected 0% to 100%"),
         ("sim:sandisk-ultra-8g", &["--change", "pslc=all"], "an SD card has no enhanced area"),
         ("sim:generic-9g", &["--change", "depth=2"], "generic-9g"),
     ] {
@@ -122,6 +123,16 @@ fn what_cannot_be_asked_is_one_clear_line() {
     assert!(none.stderr.contains("no part can be simulated"), "{}", none.stderr);
     let short = ["advise", "part", "--workload", "2GB/day", "--among", "colibri-t30-4g", "--years", "500"];
     emmclab(short).exits(1).says(&["no part of 1 fits", "No part fits", "500 are needed"]);
+}
+
+/// What stays in the card's cache wears nothing: a life would not end, and has no ratio to another one.
+#[test]
+fn a_load_that_the_cache_absorbs_has_no_life() {
+    let (small, trace) = (small(), testdata("block_traces/fio_iolog_v3.log"));
+    let life = emmclab(["sim", "life", &small, "--workload", &trace]).exits(2);
+    assert!(life.stderr.contains("stays in the card's cache"), "{}", life.stderr);
+    let asked = emmclab(["sim", "what-if", &small, "--workload", &trace, "--change", "depth=8"]).exits(0);
+    assert!(!asked.stdout.contains("NaN"), "{}", asked.stdout);
 }
 
 /// Blocks go bad while it is measured: their erases count as wear.
