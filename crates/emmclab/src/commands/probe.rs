@@ -52,11 +52,11 @@ pub(crate) fn run(args: &ProbeArgs, output: &mut Output) -> CommandResult {
     if let Some(path) = args.target.as_ref().map(Path::new).filter(|path| path.is_dir()) {
         bail!("{}: a folder; probe expects a block device, a file or a virtual card (sim:PROFILE)", path.display());
     }
-    let target = args.target.as_ref().map(|target| target.to_string_lossy()).unwrap_or_default();
-    anyhow::ensure!(
-        args.write || target.starts_with("sim:") || Path::new(&*target).exists(),
-        "{target}: no such device or file; without --write nothing is written, so no new file is made"
-    );
+    let is_card = |path: &Path| path.as_os_str().as_encoded_bytes().starts_with(b"sim:");
+    let missing = args.target.as_ref().map(Path::new).filter(|path| !is_card(path) && !path.exists());
+    if let Some(path) = missing.filter(|_| !args.write) {
+        bail!("{}: no such device or file; without --write no new file is made", path.display());
+    }
     anyhow::ensure!(
         !args.save_restore || args.only != [Part::Capacity],
         "--save-restore: --only capacity restores what it overwrites anyway"

@@ -184,5 +184,5 @@ fn a_probe_of_saved_results_takes_no_option_of_a_measurement() {
     emmclab(["probe", "--from", &saved]).exits(0);
     let missing = scratch("probe_missing").join("no-such").display().to_string();
     let refused = emmclab(["probe", &missing, "--size", "1GiB"]).exits(2);
-    assert!(refused.stderr.contains("without --write nothing is written"), "{}", refused.stderr);
+    assert!(refused.stderr.contains("without --write no new file is made"), "{}", refused.stderr);
 }
