@@ -118,8 +118,11 @@ impl Steps {
             self.rates[index + 1..].iter().any(|(_, larger)| *rate > larger / DROP)
         };
         // Half of a write takes no longer than the whole, so its rate is half of it at least; less is a merge or a
-        // delay.
-        let longer = |pair: &[(u64, f64)]| pair[1].1 > pair[0].1 * LONGER;
+        // delay. Between sizes there may be others that were not measured.
+        let longer = |pair: &[(u64, f64)]| {
+            let halvings = pair[1].0 as f64 / pair[0].0 as f64 / 2.0;
+            pair[1].1 > pair[0].1 * LONGER * halvings
+        };
         self.rates.iter().enumerate().any(disturbed) || self.rates.windows(2).any(longer)
     }
 

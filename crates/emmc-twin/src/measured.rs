@@ -1,9 +1,14 @@
 //! What was measured of a part, as cells, and the runs that repeat them.
 
-use emmc_units::Bytes;
-use emmc_workload::import::{SavedResult, UNSYNCED};
-use emmc_workload::{Measurement, Outcome, StateKind};
+mod requests;
 
+use std::collections::BTreeMap;
+
+use emmc_units::Bytes;
+use emmc_workload::import::SavedResult;
+use emmc_workload::{Measurement, Outcome};
+
+use self::requests::{holds_nothing, is_aged, requests};
 use crate::cell::{BURST_KIB, Cell, Column, Figure, Requests, records};
 use crate::simulate::volume;
 
@@ -21,10 +26,21 @@ pub struct Measured {
     pub unit_bytes: u64,
     /// The part of an empty card on which requests of other suites were made. Unit: bytes.
     pub range_bytes: u64,
+    /// How far each measurement of requests went, by these with [`Figure::Rate`] and the size of one in KiB.
+    pub extents: BTreeMap<(Requests, u64), Extent>,
     /// The area of the suite `burst`. Unit: bytes.
     pub burst_bytes: u64,
     /// Measurements that are not repeated, and why.
     pub left_out: Vec<String>,
+}
+
+/// How far a measurement went.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Extent {
+    /// What it moved, if that is known. Unit: bytes.
+    pub moved_bytes: Option<u64>,
+    /// The part of the card over which its requests were spread, if that is known. Unit: bytes.
+    pub range_bytes: Option<u64>,
 }
 
 /// The file of results that do not state theirs: the one of the published tables. Unit: bytes.
@@ -32,7 +48,8 @@ const FILE_BYTES: u64 = 100 << 20;
 /// Records of a column that a fit needs: a time of a request and a rate.
 const RECORDS_MIN: usize = 2;
 
-/// The suite `burst` ends soon after the fall. A card with a larger log than the measured one needs more room.
+/// The suite `burst` ends soon after the fall. A card with a larger log than the measured one needs more room, where
+/// its area is not known.
 const BURST_ROOM: u64 = 2;
 
 /// Why measurements cannot be used.
@@ -253,6 +270,10 @@ impl Measured {
     /// Reads before and after boundaries are lone random reads of the block.
     fn take_align(&mut self, outcome: &Outcome) {
         for grid in &outcome.grids {
+            if holds_nothing(&outcome.state_before) {
+                self.left_out.push(format!("{}: reads of a card that holds no data", grid.name));
+                continue;
+            }
             let block =
                 grid.name.strip_prefix("align, read, ").and_then(|block| block.parse::<emmc_units::Size>().ok());
             let block = block.and_then(|size| match size {
@@ -289,7 +310,8 @@ impl Measured {
             Some(bytes) if bytes <= all as f64 => {
                 self.cells.retain(|cell| cell.column != Column::Burst);
                 self.cells.push(Cell::burst(bytes));
-                self.burst_bytes = all.saturating_mul(BURST_ROOM);
+                // Where the map of a card covers more than a part of it, so does the rate.
+                self.burst_bytes = cell.range_bytes.unwrap_or(all.saturating_mul(BURST_ROOM));
             }
             Some(_) => self.leave_out("burst", cell, "the rate falls after more than was written"),
             None => self.leave_out("burst", cell, "the rate does not fall"),
@@ -299,11 +321,16 @@ impl Measured {
     fn take_requests(&mut self, outcome: &Outcome) {
         for cell in &outcome.measurements {
             match requests(outcome, cell) {
-                Ok((requests, kib)) => self.take_figures(requests, kib, cell),
+                Ok((requests, kib)) => {
+                    self.take_figures(requests, kib, cell);
+                    let extent = Extent { moved_bytes: cell.bytes, range_bytes: cell.range_bytes };
+                    self.extents.insert((requests, kib), extent);
+                }
                 Err(why) => self.leave_out(&outcome.suite, cell, why),
             }
         }
-        let of_range = outcome.measurements.iter().filter(|cell| !is_aged(cell)).filter_map(|cell| cell.bytes).max();
+        let is_new = |cell: &&Measurement| is_aged(outcome, cell).is_ok_and(|is_aged| !is_aged);
+        let of_range = outcome.measurements.iter().filter(is_new).filter_map(|cell| cell.bytes).max();
         self.range_bytes = self.range_bytes.max(of_range.unwrap_or(0));
     }
 
@@ -331,59 +358,4 @@ impl Measured {
 
 fn has_no_speed(cell: &Measurement) -> bool {
     cell.mb_per_s.is_nan() || cell.mb_per_s <= 0.0
-}
-
-fn is_aged(cell: &Measurement) -> bool {
-    cell.state.as_ref().is_some_and(|state| state.kind == StateKind::Aged)
-}
-
-/// What the kernel makes of sequential calls through its page cache, as the suites `hdparm` and `dd` repeat it: the
-/// size of a request in KiB, and how many are outstanding.
-const READ_AHEAD: (u64, u16) = (128, 2);
-const WRITTEN_BACK: (u64, u16) = (512, 32);
-
-/// The requests of a measurement and their size in KiB, or why they are not repeated.
-fn requests(outcome: &Outcome, cell: &Measurement) -> Result<(Requests, u64), &'static str> {
-    let is_write = match cell.op.as_str() {
-        "write" => true,
-        "read" => false,
-        _ => return Err("neither reads nor writes alone"),
-    };
-    let is_random = match cell.order.as_str() {
-        "sequential" => false,
-        "random" | "shuffled" => true,
-        "sequential, buffered" => return buffered(outcome, cell, is_write),
-        _ => return Err("an order that is not repeated, or through the page cache"),
-    };
-    if is_write && is_random && cell.state.as_ref().is_some_and(|state| state.kind == StateKind::Filled) {
-        return Err("random writes to a full card that was not overwritten before");
-    }
-    let depth = u16::try_from(cell.queue_depth).map_err(|_| "too many requests at a time")?;
-    if cell.block_bytes < 1024 || cell.block_bytes % 1024 > 0 {
-        return Err("not whole KiB");
-    }
-    if has_no_speed(cell) || depth == 0 {
-        return Err("no speed");
-    }
-    // fio's random jobs usually run over a whole device that holds data.
-    let is_aged = is_aged(cell) || (outcome.suite == "fio" && is_write && is_random);
-    Ok((Requests { is_aged, is_write, is_random, depth, figure: Figure::Rate }, cell.block_bytes / 1024))
-}
-
-/// Sequential calls through the page cache.
-fn buffered(outcome: &Outcome, cell: &Measurement, is_write: bool) -> Result<(Requests, u64), &'static str> {
-    let is_hdparm = outcome.suite == "hdparm";
-    if has_no_speed(cell) {
-        return Err("no speed");
-    }
-    // hdparm drops the cache before; of a file, part may have been in memory.
-    if !is_write && !is_hdparm {
-        return Err("reads of a file through the page cache: part of it may have been in memory");
-    }
-    let is_unsynced = |remark: &String| remark.starts_with(UNSYNCED);
-    if is_write && (outcome.suite == "fio" || outcome.remarks.iter().any(is_unsynced)) {
-        return Err("writes through the page cache without a sync: part of them may have stayed in memory");
-    }
-    let (kib, depth) = if is_write { WRITTEN_BACK } else { READ_AHEAD };
-    Ok((Requests { is_aged: false, is_write, is_random: false, depth, figure: Figure::Rate }, kib))
 }

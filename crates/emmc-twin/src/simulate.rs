@@ -111,11 +111,20 @@ fn iozone(profile: &Profile, plan: &Plan) -> Result<Vec<Cell>, SimulateError> {
 #[cfg(test)]
 mod tests {
     use emmc_regs::CardKind;
+    use emmc_workload::import::SavedResult;
 
     use super::*;
     use crate::cell::time;
     use crate::known::Known;
+    use crate::measured::CellsError;
     use crate::part::{Part, firmwares};
+
+    /// What a suite finds of a card.
+    pub(super) fn measured_by(suite: &str, card: &Profile, options: &Options) -> Result<Measured, CellsError> {
+        let mut target = target(card).unwrap();
+        let outcome = Bench::run(named(suite).unwrap(), &mut target, options, &mut Unwatched).unwrap();
+        Measured::of(&SavedResult { name: suite.into(), outcomes: vec![outcome], ..SavedResult::default() })
+    }
 
     /// Reads alone need one quick pass of writes before them. They take as long as among all passes, but for cards that
     /// read ahead at every read, which the record of the writes changes.

@@ -35,6 +35,8 @@ pub(super) struct Run {
     pub(super) random: bool,
     /// Unit: bytes, MB/s.
     pub(super) rates: BTreeMap<u64, f64>,
+    /// How many times faster the fastest of several runs was than the slowest, of the size that differs most.
+    pub(super) spread: f64,
 }
 
 impl Run {
@@ -69,9 +71,15 @@ pub(super) fn runs(measurements: &[&Measurement]) -> Vec<Run> {
         let run = all.entry((order.starts_with("random"), units)).or_default();
         run.entry(block).or_default().push(cell.mb_per_s);
     }
-    let middles =
-        |rates: BTreeMap<u64, Vec<f64>>| rates.into_iter().map(|(block, all)| (block, median(&all))).collect();
-    all.into_iter().map(|((random, units), rates)| Run { units, random, rates: middles(rates) }).collect()
+    let ratio =
+        |all: &Vec<f64>| all.iter().copied().fold(0.0, f64::max) / all.iter().copied().fold(f64::INFINITY, f64::min);
+    let run = |((random, units), rates): ((bool, u64), BTreeMap<u64, Vec<f64>>)| Run {
+        units,
+        random,
+        spread: rates.values().map(ratio).fold(1.0, f64::max),
+        rates: rates.into_iter().map(|(block, all)| (block, median(&all))).collect(),
+    };
+    all.into_iter().map(run).collect()
 }
 
 /// Which runs were fast and which were slow.
@@ -113,7 +121,11 @@ pub(super) fn limit(runs: &[Run], random: bool) -> Limit {
         }
     }
     let left_out = (!left_out.is_empty()).then(|| left_out.join(", "));
+    let apart = runs.iter().find(|run| run.random == random && run.spread > COLLAPSE);
     found.why = match (&found.fast[..], &found.slow[..]) {
+        _ if apart.is_some() => {
+            apart.map(|run| format!("two runs of {} differ by {:.1} times", number(run.units, "unit"), run.spread))
+        }
         _ if is_mixed => Some("a larger number of units was faster than a smaller one".into()),
         ([], _) if left_out.is_some() => {
             Some(format!("the runs with {order} have too few sizes; smaller ones show it"))

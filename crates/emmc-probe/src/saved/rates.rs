@@ -48,10 +48,14 @@ pub(super) fn write_unit(runs: &[Run], measurements: &[&Measurement]) -> Paramet
         let least = rates.first().map_or(0, |(block, _)| *block);
         // Without a drop the unit may be smaller than what was tried.
         let useful = steps.useful_write();
-        let value = useful.filter(|bytes| *bytes > least);
+        let has_half = |bytes: &u64| rates.iter().any(|(block, _)| *block == bytes / 2);
+        let value = useful.filter(|bytes| *bytes > least && has_half(bytes));
         reasons.push(match useful {
             _ if steps.is_disturbed() => "smaller writes are faster than larger ones: disturbed".to_owned(),
             None => "the rates rise over many sizes".to_owned(),
+            Some(bytes) if bytes > least && !has_half(&bytes) => {
+                format!("the rate drops below {}, and half of that was not measured", size(bytes as f64))
+            }
             Some(_) => format!("no clear drop down to {}, the smallest size", size(least as f64)),
         });
         let shown: Vec<String> =

@@ -131,6 +131,8 @@ fn reasons_are_those_of_the_rates() {
     );
     assert_eq!(write_unit([0.5, 1.0, 1.4, 2.0, 2.9, 4.2]), "the rates rise over many sizes");
     assert_eq!(write_unit([9.0; 6]), "no clear drop down to 4 KiB, the smallest size");
+    let gap = [("4KiB", 0.4), ("8KiB", 0.5), ("64KiB", 2.0), ("128KiB", 2.1), ("256KiB", 2.1)];
+    assert_eq!(reason("write_unit", &[("1", &gap)]), "the rate drops below 64 KiB, and half of that was not measured");
 }
 
 #[test]
@@ -151,6 +153,8 @@ fn reasons_are_those_of_the_runs() {
     assert_eq!(open_units(&[("5", &LARGE)]), "the runs with no --random have too few sizes; smaller ones show it");
     assert_eq!(open_units(&[("5", &MANY)]), "only 5 units were tried with no --random; more and fewer show it");
     assert_eq!(open_units(&[("1", &MANY)]), "only 1 unit was tried with no --random; more and fewer show it");
+    let slow = [("4MiB", 9.0), ("2MiB", 4.5), ("1MiB", 2.2), ("512KiB", 1.1)];
+    assert_eq!(open_units(&[("1", &MANY), ("5", &MANY), ("5", &slow)]), "two runs of 5 units differ by 8.2 times");
     let one = aligned(&[1.0]).parameters["page"].cannot_tell.clone();
     assert_eq!(one.as_deref(), Some("no step among small boundaries: only 1 row, boundaries of 1 KiB to 1 KiB"));
 }

@@ -21,6 +21,7 @@ pub fn life(life: &Life) -> Document {
     let end = match life.ended {
         LifeEnd::ReadOnly => "no spare block is left: the card is read-only",
         LifeEnd::TwiceRated => "twice the rated erases, and the card still works",
+        LifeEnd::Centuries => "after 500 years: the load is too small to wear the card",
         LifeEnd::Stopped => "interrupted",
     };
     let [fewest, mean, most] = life.erases;
@@ -64,6 +65,7 @@ fn lived(life: &Life) -> LeadLine {
     let (received, age) = (volume(life.written_bytes as f64), years(Some(life.days / 365.25)));
     let text = match life.ended {
         LifeEnd::ReadOnly => format!("{age}, {received}; then the card is read-only"),
+        LifeEnd::Centuries => format!("more than {age}, {received}: the load is too small to wear the card"),
         LifeEnd::TwiceRated => format!("more than {age}, {received}: twice its rated erases, and it still works"),
         LifeEnd::Stopped => format!("interrupted after {age}, {received}"),
     };

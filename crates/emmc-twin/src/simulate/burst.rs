@@ -37,28 +37,16 @@ pub(crate) fn volume(outcome: &Outcome) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use emmc_card::profile::shipped;
-    use emmc_workload::context::Context;
-    use emmc_workload::import::SavedResult;
 
     use super::*;
     use crate::measured::CellsError;
+    use crate::simulate::tests::measured_by;
     use crate::simulate::{Plan, simulate};
 
     fn run(mib: u64, rows: &[&str]) -> Result<Measured, CellsError> {
         let card = shipped::named("friendlyelec-emmc-8g").unwrap();
         let rows = rows.iter().map(|row| row.to_string()).collect();
-        let options = Options { size_bytes: Some(mib << 20), rows, ..Options::default() };
-        let outcome =
-            Bench::run(named("burst").unwrap(), &mut target(&card).unwrap(), &options, &mut Unwatched).unwrap();
-        Measured::of(&SavedResult {
-            name: "run".into(),
-            target: None,
-            target_kind: None,
-            engine: None,
-            outcomes: vec![outcome],
-            context: Context::default(),
-            doubts: Vec::new(),
-        })
+        measured_by("burst", &card, &Options { size_bytes: Some(mib << 20), rows, ..Options::default() })
     }
 
     /// What the suite reports of a card, the card repeats in as much space as a fit gives it.

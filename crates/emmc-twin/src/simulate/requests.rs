@@ -1,31 +1,48 @@
 //! Requests of one kind: sequential or random, read or written, some at a time, on an empty or on an aged card.
 
-use emmc_card::profile::Profile;
+use emmc_card::profile::{Mapping, Profile};
 use emmc_port::{BlockOp, TargetShape};
 use emmc_workload::{Bench, BenchError, Cost, Detail, FlushAt, Limit, Mix, Options, Order, Stream, Suite, Unwatched};
 
 use super::{SimulateError, target};
 use crate::cell::{Cell, Column, Figure, Requests};
-use crate::measured::Measured;
+use crate::measured::{Extent, Measured};
 
 /// The capacity of the card in place of an aged one: what garbage collection costs follows from shares. Unit: bytes.
 const AGED_BYTES: u64 = 512 << 20;
-/// Most that a measurement moves. Unit: bytes.
+/// Most that a measurement of random requests moves. Unit: bytes.
 const BYTES_MAX: u64 = 16 << 20;
+/// The same of random reads, and of random writes to a new card, if what was measured is known. Unit: bytes.
+const KNOWN_BYTES_MAX: u64 = 256 << 20;
 /// Requests that percentiles need.
 const REQUESTS_MIN: u64 = 2000;
+/// The same of a measurement that moved less.
+const KNOWN_REQUESTS_MIN: u64 = 500;
 /// A request with which an area is filled. Unit: bytes.
 const FILL_BLOCK: u64 = 128 << 10;
-/// How often the area is overwritten at random before it counts as aged.
-const OVERWRITTEN: u64 = 2;
+/// Most that is written only to be read. Unit: bytes.
+const FILL_MAX: u64 = 1 << 30;
+/// Of an aged card, sequential writes go to this part.
+const WINDOW: u64 = 32;
 
 /// Measurements of some cells in one area, as a suite.
 struct Jobs {
-    /// Without their figures, and the size of a request in bytes.
-    jobs: Vec<(Requests, u64)>,
-    /// Unit: bytes; the whole card if it is aged.
-    range_bytes: u64,
+    jobs: Vec<Job>,
     is_aged: bool,
+    mapping: Mapping,
+}
+
+/// A measurement.
+#[derive(Clone, Copy, PartialEq)]
+struct Job {
+    /// Without its figure.
+    requests: Requests,
+    /// Unit: bytes.
+    block_bytes: u64,
+    /// What was moved, if that is known. Unit: bytes.
+    moved_bytes: Option<u64>,
+    /// The part of the card over which its requests are spread. Unit: bytes.
+    range_bytes: u64,
 }
 
 /// The cells of requests: those of an empty card on a new one, those of an aged card on one that is filled and
@@ -35,30 +52,44 @@ struct Jobs {
 pub(super) fn simulated(profile: &Profile, measured: &Measured) -> Result<Vec<Cell>, SimulateError> {
     let mut cells = Vec::new();
     for is_aged in [false, true] {
+        let card = if is_aged { small(profile) } else { profile.clone() };
         let job = |cell: &Cell| match cell.column {
             Column::Requests(requests) if requests.is_aged == is_aged => {
-                Some((Requests { figure: Figure::Rate, ..requests }, cell.kib << 10))
+                let requests = Requests { figure: Figure::Rate, ..requests };
+                let Extent { moved_bytes, range_bytes } =
+                    measured.extents.get(&(requests, cell.kib)).copied().unwrap_or_default();
+                let range_bytes = match range_bytes {
+                    _ if is_aged => u64::MAX,
+                    Some(range) if requests.is_random => range,
+                    _ => measured.range_bytes.max(BYTES_MAX),
+                };
+                Some(Job { requests, block_bytes: cell.kib << 10, moved_bytes, range_bytes })
             }
             _ => None,
         };
         let mut jobs: Vec<_> = measured.cells.iter().filter_map(job).collect();
-        // Writes before reads, sequential ones before random ones, as the first leave most behind.
-        jobs.sort_by_key(|(requests, block)| (requests.is_random, !requests.is_write, requests.depth, *block));
+        jobs.sort_by_key(|job| {
+            let Requests { is_write, is_random, depth, .. } = job.requests;
+            // A new card is written before it is read, in the same way. An aged one is read as it is, and sequential
+            // writes come last: they leave little of its state behind.
+            match is_aged {
+                true => (is_write, !is_random, job.block_bytes, depth, false),
+                false => (is_random, false, job.block_bytes, depth, !is_write),
+            }
+        });
         jobs.dedup();
         if jobs.is_empty() {
             continue;
         }
-        let (suite, profile) = match is_aged {
-            true => (Jobs { jobs, range_bytes: u64::MAX, is_aged }, small(profile)),
-            false => (Jobs { jobs, range_bytes: measured.range_bytes.max(BYTES_MAX), is_aged }, profile.clone()),
-        };
+        let suite = Jobs { jobs, is_aged, mapping: card.ftl.mapping };
         let outcome = Bench::run(
             &suite,
-            &mut target(&profile)?,
+            &mut target(&card)?,
             &Options { detail: Detail::WithoutIntervals, ..Options::default() },
             &mut Unwatched,
         )?;
-        for ((requests, block), found) in suite.jobs.iter().zip(&outcome.measurements) {
+        for (job, found) in suite.jobs.iter().zip(&outcome.measurements) {
+            let (requests, block) = (&job.requests, &job.block_bytes);
             let latency = if requests.is_write { &found.write_us } else { &found.read_us };
             let figures = [
                 (Figure::Rate, Some(*block as f64 / found.mb_per_s)),
@@ -75,19 +106,63 @@ pub(super) fn simulated(profile: &Profile, measured: &Measured) -> Result<Vec<Ce
     Ok(cells)
 }
 
-/// The same card with fewer bytes in as many blocks; itself if it cannot be smaller.
+/// The same card with fewer bytes; itself if it cannot be smaller. Garbage collection depends on the number of blocks,
+/// so these have fewer pages; where an allocation unit is a block, there are fewer of them.
 pub(crate) fn small(profile: &Profile) -> Profile {
     let factor = (profile.areas.user_bytes / AGED_BYTES).max(1);
     let factor = u32::try_from(factor.next_power_of_two()).unwrap_or(1).min(profile.nand.pages_per_block / 16).max(1);
     let mut smaller = profile.clone();
-    smaller.nand.pages_per_block /= factor;
+    if profile.ftl.mapping == Mapping::Page {
+        smaller.nand.pages_per_block /= factor;
+    }
     smaller.areas.user_bytes = (profile.areas.user_bytes / u64::from(factor)) >> 20 << 20;
     if smaller.check().is_ok() { smaller } else { profile.clone() }
 }
 
 impl Jobs {
-    fn range(&self, size_bytes: u64) -> u64 {
-        self.range_bytes.min(size_bytes) / FILL_BLOCK * FILL_BLOCK
+    /// The end of what is written before it is read. Unit: bytes.
+    fn written_to(&self, size_bytes: u64) -> u64 {
+        let is_pass = |job: &&Job| job.requests.is_write && !job.requests.is_random;
+        let ends = |jobs: &mut dyn Iterator<Item = &Job>| jobs.map(|job| job.range_bytes).max();
+        let end = match ends(&mut self.jobs.iter().filter(is_pass)) {
+            Some(end) => end,
+            None if self.is_aged => u64::MAX,
+            None => ends(&mut self.jobs.iter()).unwrap_or(0).min(FILL_MAX),
+        };
+        end.min(size_bytes) / FILL_BLOCK * FILL_BLOCK
+    }
+
+    /// The part of the card over which the requests of a measurement are spread. Unit: bytes.
+    fn range(&self, job: &Job, size_bytes: u64) -> u64 {
+        let is_random_write = job.requests.is_write && job.requests.is_random;
+        let most = if is_random_write { size_bytes } else { self.written_to(size_bytes) };
+        job.range_bytes.min(most) / FILL_BLOCK * FILL_BLOCK
+    }
+
+    /// What random writes overwrite before an aged card is measured. Unit: bytes.
+    fn overwritten_bytes(&self, range: u64) -> u64 {
+        match self.mapping {
+            Mapping::Page => 2 * range,
+            // Allocation units are merged at once: nothing settles but their logs.
+            Mapping::Segment => range / 16 / 4096 * 4096,
+        }
+    }
+
+    /// What a measurement moves. Unit: bytes.
+    fn bytes(&self, job: &Job, range: u64) -> u64 {
+        let (block, requests) = (job.block_bytes, job.requests);
+        let least = REQUESTS_MIN * block;
+        match (requests.is_random, self.is_aged && requests.is_write) {
+            // How fast writes to a new card are depends on how many there were: they fill a log. Reads wait at first
+            // for what writes left to do.
+            (true, false) if job.moved_bytes.is_some() => {
+                let least = KNOWN_REQUESTS_MIN * block;
+                job.moved_bytes.unwrap_or(0).clamp(least, KNOWN_BYTES_MAX.max(least))
+            }
+            (true, _) => BYTES_MAX.max(least).min(range.max(least)),
+            (false, false) => range,
+            (false, true) => (range / WINDOW).clamp(block, range.max(block)),
+        }
     }
 }
 
@@ -101,42 +176,86 @@ impl Suite for Jobs {
     }
 
     fn cost(&self, shape: &TargetShape, _: &Options) -> Result<Cost, BenchError> {
-        let range = self.range(shape.size_bytes);
-        if let Some((_, block)) = self.jobs.iter().find(|(_, block)| *block > range) {
+        let ranges = self.jobs.iter().map(|job| (job.block_bytes, self.range(job, shape.size_bytes)));
+        if let Some((block, range)) = ranges.clone().find(|(block, range)| block > range) {
             let what = format!("requests of {block} bytes in a range of {range}");
             return Err(BenchError::Misfit { suite: self.name(), what });
         }
-        let written_bytes = (2 + OVERWRITTEN) * range;
+        let to_bytes = ranges.map(|(_, range)| range).fold(self.written_to(shape.size_bytes), u64::max);
+        let written_bytes = 2 * to_bytes + self.overwritten_bytes(to_bytes);
         let steps = 2 + self.jobs.len() as u32;
-        Ok(Cost { written_bytes, read_bytes: range, from_bytes: 0, to_bytes: range, steps })
+        Ok(Cost { written_bytes, read_bytes: to_bytes, from_bytes: 0, to_bytes, steps })
     }
 
     fn run(&self, bench: &mut Bench<'_>) -> Result<(), BenchError> {
-        let (range, depth_max) = (self.range(bench.target.shape().size_bytes), bench.target.shape().depth_max);
-        let pass = |op, order, block| Stream::pass(op, order, 0, range, block);
-        let fills = self.is_aged || self.jobs.iter().all(|(requests, _)| requests.is_random || !requests.is_write);
+        let (size_bytes, depth_max) = (bench.target.shape().size_bytes, bench.target.shape().depth_max);
+        let written_to = self.written_to(size_bytes);
+        let fills = self.is_aged || self.jobs.iter().all(|job| job.requests.is_random || !job.requests.is_write);
         if fills {
-            bench.prepare("fill", &pass(BlockOp::Write, Order::Sequential, FILL_BLOCK))?;
+            let fill = Stream::pass(BlockOp::Write, Order::Sequential, 0, written_to, FILL_BLOCK);
+            bench.prepare("fill", &fill)?;
         }
         if self.is_aged {
-            let random = pass(BlockOp::Write, Order::Random, 4096);
-            let limit = Limit { bytes: OVERWRITTEN * range, time: None };
+            let random = Stream::pass(BlockOp::Write, Order::Random, 0, written_to, 4096);
+            let limit = Limit { bytes: self.overwritten_bytes(written_to), time: None };
             bench.prepare("age", &Stream { limit, ..random })?;
         }
-        for (requests, block) in &self.jobs {
+        for (seed, job) in (1..).zip(&self.jobs) {
+            let (requests, block, range) = (&job.requests, job.block_bytes, self.range(job, size_bytes));
             let op = if requests.is_write { BlockOp::Write } else { BlockOp::Read };
             let order = if requests.is_random { Order::Random } else { Order::Sequential };
-            let least = REQUESTS_MIN * block;
-            let bytes = if requests.is_random { BYTES_MAX.max(least) } else { range };
             let stream = Stream {
                 mix: Mix::Only(op),
                 depth: u32::from(requests.depth).min(depth_max),
-                limit: Limit { bytes: bytes.min(range.max(least)), time: None },
+                limit: Limit { bytes: self.bytes(job, range), time: None },
                 flush: if requests.is_write && !self.is_aged { FlushAt::End } else { FlushAt::Never },
-                ..pass(op, order, *block)
+                // Reads in the order of writes before them would find neighbours in one page of the flash.
+                seed,
+                ..Stream::pass(op, order, 0, range, block)
             };
             bench.measure(self.name(), &block.to_string(), &requests.to_string(), &stream)?;
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use emmc_card::profile::shipped;
+
+    use super::*;
+    use crate::simulate::tests::measured_by;
+    use crate::simulate::{Plan, simulate};
+
+    /// What a suite finds of a card, the same card repeats: 2 %, but 5 % where only some of the requests are repeated.
+    #[test]
+    fn a_card_repeats_its_own_results() {
+        let card = small(&shipped::named("friendlyelec-emmc-8g").unwrap());
+        for (suite, most) in [("speed", 0.02), ("dd", 0.05), ("steady", 0.05), ("trim", 0.05)] {
+            let measured = measured_by(suite, &card, &Options::default()).unwrap();
+            let again = simulate(&card, &Plan { measured: measured.clone(), is_search: false }).unwrap();
+            for cell in &measured.cells {
+                let us = crate::cell::time(&again, cell.column, cell.kib).unwrap();
+                assert!((us / cell.us - 1.0).abs() < most, "{suite}: {} {}: {us} {}", cell.column, cell.kib, cell.us);
+            }
+        }
+    }
+
+    /// States that are not repeated.
+    #[test]
+    fn results_of_other_states_are_left_out() {
+        let card = shipped::named("friendlyelec-emmc-8g").unwrap();
+        for suite in ["hdparm", "flashbench-align"] {
+            let options = Options { read_only: true, ..Options::default() };
+            let error = measured_by(suite, &card, &options).unwrap_err().to_string();
+            assert!(error.contains("reads of a card that holds no data"), "{suite}: {error}");
+        }
+        let trim = measured_by("trim", &small(&card), &Options::default()).unwrap();
+        let aged = trim.left_out.iter().filter(|why| why.contains("aged") && why.contains("has not settled"));
+        assert_eq!((aged.count(), trim.cells.iter().any(|cell| cell.column.to_string().contains("aged"))), (4, false));
+        // A part of the card, overwritten until it settles, leaves the rest free.
+        let part = Options { size_bytes: Some(128 << 20), ..Options::default() };
+        let part = measured_by("steady", &small(&card), &part).unwrap();
+        assert!(part.cells.iter().all(|cell| !cell.column.to_string().contains("aged")), "{part:?}");
     }
 }

@@ -13,6 +13,8 @@ use emmc_port::TargetError;
 
 /// Looks at the registers in a life of the expected length.
 const LOOKS: f64 = 20_000.0;
+/// No life is asked for beyond this, and a card's clock ends at 584 years.
+const YEARS_MAX: f64 = 500.0;
 /// A load of which this much in a row programs nothing has no life that ends. Unit: bytes.
 const ABSORBED: u64 = 1 << 30;
 
@@ -57,6 +59,8 @@ pub enum LifeEnd {
     ReadOnly,
     /// The rated erases are used, and nothing has failed in as much again.
     TwiceRated,
+    /// It works after 500 years: the load is too small to wear it.
+    Centuries,
     /// Cancelled.
     Stopped,
 }
@@ -98,6 +102,9 @@ pub fn life(make: MakeCard<'_>, question: &Question, watch: &mut dyn Watch) -> R
         let used = used(&trial.health());
         if used >= 2.0 {
             break LifeEnd::TwiceRated;
+        }
+        if run.load_s >= YEARS_MAX * 365.25 * DAY_S {
+            break LifeEnd::Centuries;
         }
         let amplification = match run.written {
             0 => 1.0,

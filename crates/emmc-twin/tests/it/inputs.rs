@@ -50,6 +50,37 @@ fn dd_with_a_sync_writes_back() {
     assert!(error.contains("without a sync: part of them may have stayed in memory"), "{error}");
     let direct = unsynced.replace("count=64", "count=64 oflag=direct");
     assert_eq!(rates(&measured("dd", &direct)), [("sequential writes at 1".into(), 1024, 134.22)]);
+    // A flush after each write is neither.
+    for each in ["oflag=dsync", "oflag=direct,dsync", "oflag=sync"] {
+        let text = unsynced.replace("count=64", &format!("count=64 {each}"));
+        let error = Measured::of(&read("dd", text.as_bytes()).unwrap()).unwrap_err().to_string();
+        assert!(error.contains("a flush after each write"), "{each}: {error}");
+    }
+}
+
+/// Jobs of fio with a flush after each write, or after every few.
+#[test]
+fn jobs_with_flushes_are_left_out() {
+    let text = include_str!("../../../../testdata/bench_results/fio_3.33_three_jobs.json");
+    let with = |option: &str| {
+        measured("fio", &text.replace("\"rw\": \"randwrite\"", &format!("\"rw\": \"randwrite\", {option}")))
+    };
+    let all = measured("fio", text).cells.len();
+    for (option, cells) in [
+        ("\"fsync\" : \"1\"", 2),
+        ("\"fdatasync\" : \"32\"", 2),
+        ("\"sync\" : \"dsync\"", 2),
+        ("\"fsync\" : \"0\"", all),
+        ("\"sync\" : \"none\"", all),
+    ] {
+        let found = with(option);
+        assert_eq!(found.cells.len(), cells, "{option}: {found:?}");
+        let says = found.left_out.iter().any(|why| why.ends_with("a flush after each write, or after every few"));
+        assert_eq!(says, cells < all, "{option}: {found:?}");
+    }
+    let wrong = text.replace("\"rw\": \"randwrite\"", "\"rw\": \"randwrite\", \"fsync\" : \"often\"");
+    let error = read("fio", wrong.as_bytes()).unwrap_err().to_string();
+    assert!(error.contains("fsync: often") && error.contains("a whole number from 0"), "{error}");
 }
 
 /// Random writes of fio are those of a full card, with their percentiles; reads have their rate.

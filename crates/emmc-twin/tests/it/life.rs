@@ -1,6 +1,6 @@
 //! Whole lives against capacity x cycles / write amplification.
 
-use emmc_twin::what_if::{Change, Life, LifeEnd};
+use emmc_twin::what_if::{Change, Life, LifeEnd, Written};
 
 use crate::card::{RATED, RATED_SLC, UNITS, lived, rate, small};
 
@@ -85,4 +85,16 @@ fn lives_of_specimens_spread_as_their_blocks_do() {
         (least.min(life.written_bytes as f64), most.max(life.written_bytes as f64))
     });
     assert!(most > least, "{least} to {most}");
+}
+
+/// A load that would need longer than anyone asks for ends after 500 years.
+#[test]
+fn a_small_load_ends_after_500_years() {
+    let mut question = rate(1.0);
+    let Written::Rate { bytes_per_day, .. } = &mut question.written else { panic!("{question:?}") };
+    *bytes_per_day = 10.0;
+    let life = lived(&small(), &question, 1);
+    assert_eq!(life.ended, LifeEnd::Centuries);
+    assert!((500.0..501.0).contains(&(life.days / 365.25)), "{}", life.days);
+    assert!((life.program_bytes / life.days - 10.0).abs() < 0.01, "{life:?}");
 }

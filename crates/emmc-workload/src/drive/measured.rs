@@ -154,6 +154,8 @@ impl Measured {
             order: order_name(self.stream.order).into(),
             block_bytes: self.stream.block_bytes,
             queue_depth: self.stream.depth,
+            flushed_every: self.stream.flushed_every(),
+            range_bytes: Some(self.stream.to_bytes - self.stream.from_bytes),
             requests: Some(self.requests),
             bytes: Some(self.bytes()),
             time_s: Some(time.as_secs_f64()),

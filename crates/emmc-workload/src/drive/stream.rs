@@ -111,6 +111,18 @@ pub enum BenchError {
 }
 
 impl Stream {
+    /// Writes from one flush to the next, 1 if each is durable before the next one starts; nothing if they are flushed
+    /// at the end or never, or if nothing is written.
+    pub(crate) fn flushed_every(&self) -> Option<u64> {
+        let writes = !matches!(self.mix, Mix::Only(BlockOp::Read | BlockOp::Trim | BlockOp::Flush));
+        let every = match self.flush {
+            _ if self.through => Some(1),
+            FlushAt::Every(requests) => Some(requests),
+            FlushAt::Never | FlushAt::End => None,
+        };
+        every.filter(|_| writes)
+    }
+
     /// One pass over a range, one request at a time.
     pub fn pass(op: BlockOp, order: Order, from_bytes: u64, to_bytes: u64, block_bytes: u64) -> Self {
         Self {

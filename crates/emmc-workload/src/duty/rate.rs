@@ -135,10 +135,28 @@ impl MemoryLogs {
     }
 }
 
+impl InPlace {
+    /// Periods in which nothing becomes due, from now on. A small load has hours of them.
+    fn idle_periods(&self) -> f64 {
+        if self.updates.is_some() || self.logs.is_some() {
+            return 0.0;
+        }
+        let bytes = self.rate.bytes_per_day * self.period_s / DAY_S;
+        let idle = |due: f64, block: f64, share: f64| match share > 0.0 {
+            true => ((block - due) / (bytes * share) - 1.0).floor().max(0.0),
+            false => f64::INFINITY,
+        };
+        let random_share = self.rate.random_share;
+        let random = idle(self.random_due, f64::from(self.rate.block_bytes), random_share);
+        random.min(idle(self.stream_due, BLOCK_BYTES as f64, 1.0 - random_share))
+    }
+}
+
 impl Periods for InPlace {
     fn next_period(&mut self, queue: &mut Queue) -> Result<(), BenchError> {
-        self.time_s += self.period_s;
-        let bytes = self.rate.bytes_per_day * self.period_s / DAY_S;
+        let periods = 1.0 + self.idle_periods();
+        self.time_s += periods * self.period_s;
+        let bytes = self.rate.bytes_per_day * periods * self.period_s / DAY_S;
         self.random_due += bytes * self.rate.random_share;
         let stream = bytes * (1.0 - self.rate.random_share);
         self.stream_due += match &mut self.logs {

@@ -6,6 +6,7 @@
 
 use super::rate::Rate;
 use super::{ImportError, Text, outcome, summed};
+use crate::result::measurement::Measurement;
 use crate::result::{Outcome, Pivot};
 
 const TABLE: &str = "dd";
@@ -37,7 +38,8 @@ pub(super) fn scan(text: &Text<'_>) -> Result<Vec<(usize, Outcome)>, ImportError
         let (row, bytes_per_s) = ((found.measurements.len() + 1).to_string(), bytes as f64 / seconds);
         let rate =
             Rate { table: TABLE, row, column: op, op, order, block_bytes, depth: 1, bytes: Some(bytes), bytes_per_s };
-        found.measurements.extend(rate.measurement());
+        let flushed_every = (op == "write" && is_synced(&text.lines[..number])).then_some(1);
+        found.measurements.extend(rate.measurement().map(|measured| Measurement { flushed_every, ..measured }));
     }
     found.tables.push(Pivot {
         table: TABLE.into(),
@@ -57,10 +59,21 @@ fn block(above: &[&str], bytes: u64) -> Option<u64> {
     bytes.checked_div(records).filter(|block| *block > 0 && block.checked_mul(records) == Some(bytes))
 }
 
+/// The command line above, if present.
+fn command<'t>(above: &[&'t str]) -> Option<&'t str> {
+    above.iter().rev().take(4).find(|line| line.contains("dd ") && line.contains("f=")).copied()
+}
+
+/// Whether each write was durable before the next one.
+fn is_synced(above: &[&str]) -> bool {
+    let flags =
+        command(above).into_iter().flat_map(str::split_whitespace).filter_map(|word| word.strip_prefix("oflag="));
+    flags.flat_map(|flags| flags.split(',')).any(|flag| matches!(flag, "dsync" | "sync"))
+}
+
 /// From the command line above, if present.
 fn direction(above: &[&str], found: &mut Outcome) -> (&'static str, &'static str) {
-    let command = above.iter().rev().take(4).find(|line| line.contains("dd ") && line.contains("f="));
-    let Some(command) = command else {
+    let Some(command) = command(above) else {
         found
             .remarks
             .push("dd's command line is not in the text: which file was read and which written is not known".into());

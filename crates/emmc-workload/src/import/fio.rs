@@ -146,6 +146,18 @@ fn count(options: &Options<'_>, key: &str) -> Result<u32, Bad> {
     count.ok_or_else(|| Bad { key: key.into(), found: word.into(), expected: "a whole number from 1" })
 }
 
+/// Writes from one flush to the next; nothing if the job does not flush between them.
+///
+/// Errors: `fsync` or `fdatasync` with a word that is no whole number.
+fn flushed_every(options: &Options<'_>) -> Result<Option<u64>, Bad> {
+    if options.get(&["sync"]).is_some_and(|word| !matches!(word, "0" | "none")) {
+        return Ok(Some(1));
+    }
+    let Some((key, word)) = options.named(&["fsync", "fdatasync"]) else { return Ok(None) };
+    let bad = || Bad { key: key.into(), found: word.into(), expected: "a whole number from 0" };
+    size_bytes(word).map(|every| Some(every).filter(|every| *every > 0)).ok_or_else(bad)
+}
+
 fn take_job(job: &Value, options: &Options<'_>, found: &mut Outcome) -> Result<(), Bad> {
     let name = job.get("jobname").and_then(Value::as_str).unwrap_or("job");
     let row = match found.measurements.iter().filter(|measurement| measurement.row == name).count() {
@@ -179,6 +191,7 @@ fn take_job(job: &Value, options: &Options<'_>, found: &mut Outcome) -> Result<(
             *place = self::latency(part)?;
         }
         if op == "write" {
+            measurement.flushed_every = flushed_every(options)?;
             measurement.flush_us = job.get("sync").map(self::latency).transpose()?.flatten();
         }
         found.measurements.push(measurement);

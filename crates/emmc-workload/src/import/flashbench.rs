@@ -26,7 +26,7 @@ pub(super) fn scan(text: &Text<'_>) -> Result<Vec<(usize, Outcome)>, ImportError
         if rates > 1 || (rates == 1 && command(text, number).is_some()) {
             unreadable(text, number + rates)?;
             let index = found.iter().filter(|(_, outcome)| outcome.suite != "align").count();
-            found.push((number, rate_table(text, number, rates, index)));
+            found.push((number, rate_table(text, number, rates, index)?));
         } else if rates == 0 && text.lines[number].split_whitespace().skip(1).all(|word| word.ends_with("/s")) {
             unreadable(text, number)?;
         }
@@ -158,15 +158,19 @@ fn command<'a>(text: &Text<'a>, number: usize) -> Option<&'a str> {
     above.copied().find(|line| line.contains("flashbench"))
 }
 
-/// The number after an option, as `-O --open-au-nr=5` or `--open-au-nr 5`.
-fn told_count(command: &str) -> Option<u32> {
+/// The number after an option, as `-O --open-au-nr=5` or `--open-au-nr 5`; nothing without the option.
+///
+/// Errors: a word that is no number of units.
+fn told_count(command: &str) -> Result<Option<u16>, &str> {
     let words: Vec<&str> = command.split_whitespace().collect();
-    words.iter().enumerate().find_map(|(index, word)| {
+    let told = words.iter().enumerate().find_map(|(index, word)| {
         let rest = ["--open-au-nr=", "-0"].iter().find_map(|option| word.strip_prefix(option));
         let rest = rest.filter(|rest| !rest.is_empty());
         let next = (*word == "--open-au-nr" || *word == "-0").then(|| words.get(index + 1).copied()).flatten();
-        rest.or(next)?.parse().ok()
-    })
+        rest.or(next)
+    });
+    let Some(word) = told else { return Ok(None) };
+    word.parse().ok().filter(|count| *count > 0).map(Some).ok_or(word)
 }
 
 /// The value of `--blocksize=1024`.
@@ -175,7 +179,7 @@ fn told_block(command: &str) -> Option<u64> {
     words.into_iter().find_map(|word| word.strip_prefix("--blocksize=")?.parse().ok())
 }
 
-fn rate_table(text: &Text<'_>, first: usize, rows: usize, index: usize) -> Outcome {
+fn rate_table(text: &Text<'_>, first: usize, rows: usize, index: usize) -> Result<Outcome, ImportError> {
     let parsed = || text.lines[first..first + rows].iter().filter_map(|line| rates(line));
     let command = command(text, first);
     let random = command.is_some_and(|command| command.contains("--random") || command.contains(" -r"));
@@ -184,7 +188,13 @@ fn rate_table(text: &Text<'_>, first: usize, rows: usize, index: usize) -> Outco
     let suite = if is_fat { "find-fat" } else { "open-au" };
     let table = if is_fat { format!("find-fat, {way}") } else { format!("open-au, {way}") };
     let mut found = outcome(suite, "writes of halving size to allocation units");
-    let units = command.and_then(told_count);
+    let units = match command.map_or(Ok(None), told_count) {
+        Ok(units) => units,
+        Err(word) => {
+            let number = text.lines[..first].iter().rposition(|line| line.contains(word)).unwrap_or(first);
+            return Err(text.wrong(number, &format!("--open-au-nr {word}"), "a number of open units, 1 to 65535"));
+        }
+    };
     if command.is_none() {
         found.remarks.push(format!(
             "line {}: flashbench's command is not above: the number of open units and their order are not known",
@@ -215,5 +225,5 @@ fn rate_table(text: &Text<'_>, first: usize, rows: usize, index: usize) -> Outco
         unit: "MB/s".into(),
         caption: "10^6 bytes a second, as flashbench printed them".into(),
     });
-    summed(found)
+    Ok(summed(found))
 }

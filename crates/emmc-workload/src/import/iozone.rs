@@ -138,6 +138,8 @@ fn table(text: &Text<'_>, heading: usize) -> Result<Outcome, ImportError> {
     let mut found = empty();
     found.remarks = told(text);
     let headings = ends(text.lines[heading]);
+    let end_of_text = text.lines.iter().rposition(|line| !line.trim().is_empty());
+    let mut is_aligned = true;
     for (number, line) in text.lines.iter().enumerate().skip(heading + 1) {
         let cells = ends(line);
         if cells.is_empty() {
@@ -158,19 +160,26 @@ fn table(text: &Text<'_>, heading: usize) -> Result<Outcome, ImportError> {
         let size = |word: &str| sized(text, number, word, whole(word)?);
         let (file, record) = (size(file)?, size(record)?);
         let mut last = 1;
-        for (word, end) in cells {
+        for (index, (word, end)) in cells.iter().enumerate() {
             let rate = whole(word)?;
             if rate == 0 {
                 return Err(text.wrong(number, word, "a rate above 0; iozone leaves out what it did not measure"));
             }
-            let near = |(index, (_, column)): (usize, &(&str, usize))| (column.abs_diff(*end), index);
-            let place = headings.iter().enumerate().skip(2).map(near).min().map_or(0, |(_, index)| index);
+            let near = |(place, (_, column)): (usize, &(&str, usize))| (column.abs_diff(*end), place);
+            let place = headings.iter().enumerate().skip(2).map(near).min().map_or(0, |(_, place)| place);
             // In a table whose spaces were lost, as in a web page, a full row is still unambiguous.
             let place = if cells.len() + 2 == headings.len() { last + 1 } else { place };
             let Some((column, ..)) = COLUMNS.get(place.wrapping_sub(2)).filter(|_| place > last) else {
                 return Err(text.wrong(number, line, "each rate below its own heading"));
             };
             last = place;
+            let is_last = Some(number) == end_of_text && index + 1 == cells.len();
+            if is_last && is_aligned && *end < headings[place].1 {
+                let left = format!("line {}: {column} {word}: the text ends inside the number: not used", number + 1);
+                found.remarks.push(left);
+                break;
+            }
+            is_aligned &= *end == headings[place].1;
             found.measurements.extend(measurements(file, record, column, rate as f64));
         }
     }

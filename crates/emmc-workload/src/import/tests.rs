@@ -327,3 +327,26 @@ fn errors_name_the_line() {
         assert!(told.starts_with(&expected.replace("\"Timing", "\" Timing")) || told.starts_with(expected), "{told}");
     }
 }
+
+#[test]
+fn a_number_that_the_text_ends_in_is_not_used() {
+    let table = "  kB  reclen    write  rewrite\n 100       4     1234     5678\n 100       8     2345     6789\n";
+    let read = |text: &str| read("f", text.as_bytes()).unwrap();
+    assert_eq!(read(table).outcomes[0].measurements.len(), 4);
+    let cut = &read(&table[..table.len() - 3]).outcomes[0];
+    assert_eq!(cut.measurements.len(), 3);
+    assert_eq!(cut.remarks, ["line 3: rewrite 67: the text ends inside the number: not used"]);
+    // A table whose spaces were lost does not show it.
+    let lost = table.split(' ').filter(|word| !word.is_empty()).collect::<Vec<_>>().join(" ");
+    assert_eq!(read(&lost[..lost.len() - 3]).outcomes[0].measurements.len(), 4);
+}
+
+#[test]
+fn numbers_of_open_units_are_at_least_one() {
+    for count in ["0", "-3", "99999", "x"] {
+        let told = error(&format!("$ flashbench -O --open-au-nr={count} /dev/sdb\n4MiB 9M/s\n2MiB 9M/s\n"));
+        let expected =
+            format!("f, line 1: found \"--open-au-nr {count}\"; expected a number of open units, 1 to 65535");
+        assert_eq!(told, expected);
+    }
+}

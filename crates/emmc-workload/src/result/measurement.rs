@@ -36,6 +36,13 @@ pub struct Measurement {
     pub block_bytes: u64,
     /// Requests outstanding.
     pub queue_depth: u32,
+    /// Writes from one flush to the next, 1 if each is durable before the next one starts; absent if they are flushed
+    /// at the end or never.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub flushed_every: Option<u64>,
+    /// The part of the target that the requests are spread over; absent if another tool measured. Unit: bytes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub range_bytes: Option<u64>,
     /// Completed requests; absent, as the next two, if another tool measured and does not report it.
     pub requests: Option<u64>,
     /// Bytes read, written and trimmed.

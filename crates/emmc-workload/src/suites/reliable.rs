@@ -88,7 +88,7 @@ impl Suite for Reliable {
                 let stream = Stream {
                     through,
                     flush,
-                    seed,
+                    seed: seed.wrapping_add(at as u64),
                     limit: Limit { bytes: CELL_BYTES.min(to - from), time: Some(TIME_MAX) },
                     ..Stream::pass(BlockOp::Write, order, from, to, kib << 10)
                 };

@@ -60,7 +60,7 @@ impl Suite for Speed {
 
     fn run(&self, bench: &mut Bench<'_>) -> Result<(), BenchError> {
         let (from, mut to) = range(bench.target.shape(), bench.options)?;
-        let (seed, read_only) = (bench.options.seed, bench.options.read_only);
+        let read_only = bench.options.read_only;
         let depth_max = bench.target.shape().depth_max;
         for (unit, rows) in [("MB/s", &ROWS[..1]), ("IOPS", &ROWS[1..])] {
             bench.table(Pivot {
@@ -69,8 +69,10 @@ impl Suite for Speed {
                 unit: unit.into(),
                 caption: "Writes end with a flush, which counts".into(),
             });
-            for (row, order, block, depth, bytes) in rows.iter().copied() {
-                let stream = |op, to: u64| Stream {
+            for (number, (row, order, block, depth, bytes)) in (0..).zip(rows.iter().copied()) {
+                // Reads in the order of the writes before them would find neighbours in one page of the flash.
+                let seed = |op| bench.options.seed.wrapping_add(2 * number + u64::from(op == BlockOp::Read));
+                let stream = |op, to: u64, seed: u64| Stream {
                     depth: depth.min(depth_max),
                     limit: Limit { bytes: bytes.min(to - from), time: Some(TIME_MAX) },
                     flush: if op == BlockOp::Write { FlushAt::End } else { FlushAt::Never },
@@ -79,12 +81,13 @@ impl Suite for Speed {
                 };
                 let table = format!("{NAME}, {unit}");
                 if !read_only {
-                    let written = bench.measure(&table, row, "write", &stream(BlockOp::Write, to))?;
+                    let written =
+                        bench.measure(&table, row, "write", &stream(BlockOp::Write, to, seed(BlockOp::Write)))?;
                     if order == Order::Sequential {
                         to = to.min(from + written.written_bytes.max(LARGE));
                     }
                 }
-                bench.measure(&table, row, "read", &stream(BlockOp::Read, to))?;
+                bench.measure(&table, row, "read", &stream(BlockOp::Read, to, seed(BlockOp::Read)))?;
             }
         }
         if read_only {

@@ -4,6 +4,8 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum, ValueHint};
+#[cfg(feature = "sim")]
+use emmc_units::Nanos;
 use emmc_units::Size;
 
 /// How requests are submitted to the kernel.
@@ -93,9 +95,8 @@ pub(crate) struct BenchArgs {
     /// How often the queue engine asks a virtual card for ready tasks (CIT), in microseconds; 213 is the reset value
     /// [default: 20.48]
     #[cfg(feature = "sim")]
-    #[arg(long, value_name = "US", value_parser = clap::value_parser!(u64).range(1..=3413),
-          conflicts_with = "no_queueing")]
-    pub(crate) queue_poll_us: Option<u64>,
+    #[arg(long, value_name = "US", value_parser = poll, conflicts_with = "no_queueing")]
+    pub(crate) queue_poll_us: Option<Nanos>,
     /// The controller reports the end of a flush by an interrupt; without this the host asks with growing pauses, as
     /// Linux does where the controller cannot wait 30 s for a virtual card
     #[cfg(feature = "sim")]
@@ -107,3 +108,16 @@ pub(crate) struct BenchArgs {
     #[arg(long, alias = "host", value_name = "BOARD|FILE", value_parser = super::known::board())]
     pub(crate) board: Option<String>,
 }
+
+/// Microseconds between two questions of the queue engine.
+#[cfg(feature = "sim")]
+fn poll(text: &str) -> Result<Nanos, String> {
+    match text.parse::<f64>() {
+        Ok(us) if (0.01..=POLL_US_MAX).contains(&us) => Ok(Nanos::from_micros_f64(us)),
+        _ => Err(format!("expected microseconds, 0.01 to {POLL_US_MAX}, e.g. 20.48")),
+    }
+}
+
+/// The longest that CIT holds: 65535 periods of a clock of 19.2 MHz. Unit: microseconds.
+#[cfg(feature = "sim")]
+const POLL_US_MAX: f64 = 3413.0;

@@ -124,17 +124,24 @@ fn read_rate(text: &str, spec: &mut Spec) -> anyhow::Result<()> {
         let (key, value) = part.split_once('=').unwrap_or((part, ""));
         ensure!(!keys.contains(&key), "--workload {text}: {key} is given twice; expected once");
         keys.push(key);
+        let is_option_too = match key {
+            "random" => spec.random.is_some(),
+            "block" => spec.block.is_some(),
+            "data" => spec.data.is_some(),
+            _ => false,
+        };
+        ensure!(!is_option_too, "--workload {text}: {key}=, and --{key} too; expected one of them");
         match key {
-            _ if number == 0 => spec.rate = spec.rate.or(Some(rate(part).map_err(wrong)?)),
-            "random" => spec.random = spec.random.or(Some(percent(value).map_err(wrong)?)),
+            _ if number == 0 => spec.rate = Some(rate(part).map_err(wrong)?),
+            "random" => spec.random = Some(percent(value).map_err(wrong)?),
             "block" => {
                 let block = value.parse().map_err(|error: emmc_units::SizeError| wrong(error.to_string()))?;
                 let Size::Exact(bytes) = block else { bail!("--workload {text}: block={value}: expected a size") };
-                spec.block = spec.block.or(Some(bytes));
+                spec.block = Some(bytes);
             }
             "data" => {
                 let data = value.parse().map_err(|error: emmc_units::SizeError| wrong(error.to_string()))?;
-                spec.data = spec.data.or(Some(data));
+                spec.data = Some(data);
             }
             _ => return Err(wrong(format!("{part:?}; expected random=, block= or data="))),
         }

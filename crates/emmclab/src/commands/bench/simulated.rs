@@ -60,7 +60,7 @@ pub(super) fn bench(
     stop: Arc<AtomicBool>,
 ) -> anyhow::Result<BenchResult> {
     let board = args.board.as_deref().map(board).transpose()?;
-    let polling = args.queue_poll_us.map(Nanos::from_micros);
+    let polling = args.queue_poll_us;
     let queueing = !args.no_queueing && board.as_ref().is_none_or(Attached::queues);
     let how = How { queueing, polling, board, flush_polling: !args.no_flush_polling, announces: !is_quiet };
     // Only after the card exists, so that Ctrl-C during ageing ends the process at once.
