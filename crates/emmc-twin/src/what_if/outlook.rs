@@ -16,6 +16,10 @@ pub(super) struct Outlook {
     /// Whether that kind is the one with one bit a cell.
     pub(super) is_single_bit: bool,
     pub(super) to_rated: Option<f64>,
+    /// Until the rated erases of the log of small writes are used. The card goes on without it.
+    pub(super) to_log_end: Option<f64>,
+    /// What the register of one bit a cell shows then. Unit: share of the rated erases.
+    pub(super) shown_at_log_end: f64,
     pub(super) to_warning: Option<f64>,
     pub(super) to_read_only: Option<f64>,
 }
@@ -63,6 +67,35 @@ impl Erases {
     }
 }
 
+/// Erases of each block, by its number.
+pub(super) fn erases(device: &Device) -> Vec<u32> {
+    device.nand().blocks().iter().map(|block| block.erase_count).collect()
+}
+
+/// The blocks of the log of small writes.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct LogBlocks {
+    count: f64,
+    /// Mean erases of one before the trial.
+    used_erases: f64,
+}
+
+impl LogBlocks {
+    /// Those with one bit a cell that a measurement erased; other blocks of that kind, of boot areas and RPMB, it left
+    /// alone, and those of records it erased seldom. Nothing if there is no log.
+    pub(super) fn of(device: &Device, start: &[u32], before: &[u32]) -> Option<Self> {
+        let has_log = device.profile().ftl.slc_cache.is_some() && device.partitioning().enhanced_groups == 0;
+        let blocks = device.nand().blocks().iter().zip(start).zip(before).filter(|_| has_log);
+        let one_bit = blocks.filter(|((block, _), _)| block.mode.bits() == 1);
+        let (mut sum, mut squares, mut used) = (0.0, 0.0, 0.0);
+        for ((block, start), before) in one_bit {
+            let erased = f64::from(block.erase_count - before);
+            (sum, squares, used) = (sum + erased, squares + erased * erased, used + erased * f64::from(*start));
+        }
+        (sum > 0.0).then(|| Self { count: sum * sum / squares, used_erases: used / sum })
+    }
+}
+
 /// Days until a share of the rating, at a rate; nothing if that is beyond any question.
 fn days(left: f64, per_day: f64) -> Option<f64> {
     let days = left.max(0.0) / per_day;
@@ -70,7 +103,7 @@ fn days(left: f64, per_day: f64) -> Option<f64> {
 }
 
 /// The outlook of a card with these erases a day. `start` is its wear before the trial, from which life is counted.
-pub(super) fn outlook(device: &Device, start: &Health, per_day: &Erases) -> Outlook {
+pub(super) fn outlook(device: &Device, start: &Health, per_day: &Erases, log: Option<LogBlocks>) -> Outlook {
     let health = device.health();
     let nand = &device.profile().nand;
     let single_rating = nand.slc.as_ref().unwrap_or(&nand.native).endurance;
@@ -86,6 +119,11 @@ pub(super) fn outlook(device: &Device, start: &Health, per_day: &Erases) -> Outl
         let wear = erases / f64::from(counts.blocks) / f64::from(rating);
         let used = used_at_start(&counts, &started, start, rating);
         let to_rated = days(1.0 - used, wear);
+        let log = log.filter(|_| is_single_bit);
+        if let Some(log) = log {
+            found.to_log_end = days(f64::from(rating) - log.used_erases, erases / log.count);
+            found.shown_at_log_end = used + found.to_log_end.unwrap_or(0.0) * wear;
+        }
         // The kind whose rated erases are used first, else the one that wears more.
         let is_sooner = match (to_rated, found.to_rated) {
             (Some(days), Some(known)) => days < known,
@@ -94,6 +132,10 @@ pub(super) fn outlook(device: &Device, start: &Health, per_day: &Erases) -> Outl
         };
         if is_sooner {
             found = Outlook { wear_per_day: wear, is_single_bit, to_rated, ..found };
+        }
+        // A bad block of the log has no spare: the log is smaller then, and at last there is none.
+        if log.is_some() {
+            continue;
         }
         let blocks = Blocks { is_single_bit, counts, erases, used_erases: used * f64::from(rating) };
         let [to_warning, to_read_only] = spares(device, &health, &blocks);

@@ -111,7 +111,8 @@ fn shortfall(answer: &Answer, needs: &Needs) -> Option<String> {
         return Some(format!("it cannot keep up: the load of a day takes {times:.1} days"));
     }
     if let Some(years) = answer.years_to_end_of_life.filter(|years| *years < needs.years) {
-        return Some(format!("it lives {years:.2} years; {} are needed", needs.years));
+        let what = if answer.years_to_log_end == Some(years) { "its log of small writes" } else { "it" };
+        return Some(format!("{what} lives {years:.2} years; {} are needed", needs.years));
     }
     let limit = needs.stall_ms.filter(|limit| longest_ms(answer) > *limit)?;
     Some(format!("a request takes up to {:.0} ms; at most {limit} are allowed", longest_ms(answer)))

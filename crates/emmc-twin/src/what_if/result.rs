@@ -63,7 +63,11 @@ pub struct Answer {
     pub years_to_rated_erases: Option<f64>,
     /// Until no spare block is left and the card is read-only.
     pub years_to_read_only: Option<f64>,
-    /// The earlier of the two.
+    /// Until the rated erases of the log of small writes are used; the card goes on without it, slower and with more
+    /// wear. Absent also without a log.
+    #[serde(default)]
+    pub years_to_log_end: Option<f64>,
+    /// The earliest of the three.
     pub years_to_end_of_life: Option<f64>,
     /// The same over that of today.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -10,7 +10,7 @@ use emmc_workload::duty::{DAY_S, Discard, DutyPart};
 use emmc_workload::{Latency, Watch};
 
 use super::WhatIfError;
-use super::outlook::{Erases, outlook};
+use super::outlook::{Erases, LogBlocks, Outlook, erases, outlook};
 use super::result::Answer;
 use super::setup::Offset;
 use super::trial::{Step, Trial};
@@ -157,6 +157,7 @@ impl Trial {
         let block_bytes = f64::from(self.target.device().nand().geometry().units_per_block()) * unit;
         // Enough blocks are erased that one more or less does not matter.
         let least = (self.range_bytes() as f64).max(block_bytes * 64.0);
+        let before = erases(self.target.device());
         let moves_before = self.target.device().stats().wear_moves;
         let base = self.count((least, self.awaited_s()), step, watch)?;
         let moved = (self.target.device().stats().wear_moves - moves_before) as f64 * block_bytes / unit;
@@ -166,12 +167,13 @@ impl Trial {
             let with = self.count((least + update.bytes as f64, self.awaited_s()), step, watch)?;
             rates = rates.with_update(&with.rates(unit), with.load_s, update.weeks * 7.0 * DAY_S);
         }
-        let life = outlook(self.target.device(), &self.start, &rates.erases.times(DAY_S));
+        let log = LogBlocks::of(self.target.device(), &self.start_erases, &before);
+        let life = outlook(self.target.device(), &self.start, &rates.erases.times(DAY_S), log);
         let speed = self.part(SPEED_BYTES.min(self.range_bytes()), false, step.at(0.9, 1.0), watch)?;
         let write_bytes_per_s = speed.written_bytes as f64 / speed.card_s;
         let flush_s = base.flushes.as_ref().map_or(0.0, |flush| flush.mean * flush.count as f64 / 1e6 / base.load_s);
         let years = |days: Option<f64>| days.map(|days| days / 365.25);
-        let ends = [life.to_rated, life.to_read_only];
+        let ends = [life.to_rated, life.to_read_only, life.to_log_end];
         let device = self.target.device();
         Ok(Answer {
             change: step.name.into(),
@@ -187,6 +189,7 @@ impl Trial {
             years_to_pre_eol_warning: years(life.to_warning),
             years_to_rated_erases: years(life.to_rated),
             years_to_read_only: years(life.to_read_only),
+            years_to_log_end: years(life.to_log_end),
             years_to_end_of_life: years(ends.into_iter().flatten().min_by(f64::total_cmp)),
             life_times_today: None,
             write_mb_per_s: write_bytes_per_s / 1e6,
@@ -199,13 +202,23 @@ impl Trial {
             is_steady,
             warm_up_bytes,
             measured_bytes: base.written as u64,
-            notes: self.notes(moved / base.programs.max(1.0)),
+            notes: self.notes(moved / base.programs.max(1.0), &life),
         })
     }
 
     /// What to know, where this share of what was programmed may be moves of static wear levelling.
-    fn notes(&self, moved_share: f64) -> Vec<String> {
+    fn notes(&self, moved_share: f64, life: &Outlook) -> Vec<String> {
         let mut notes: Vec<String> = self.note.iter().cloned().collect();
+        let others = [life.to_rated.filter(|_| !life.is_single_bit), life.to_read_only];
+        if let Some(days) = life.to_log_end.filter(|days| others.into_iter().flatten().all(|other| *days < other)) {
+            notes.push(format!(
+                "the log of small writes, with one bit a cell, wears out first: after {:.2} years, when \
+DEVICE_LIFE_TIME_EST_TYP_A shows {:.0} %. The card goes on without it, slower and with more wear: sim life shows how \
+long",
+                days / 365.25,
+                life.shown_at_log_end * 100.0
+            ));
+        }
         if moved_share > MOVED_SHARE {
             notes.push(format!(
                 "static wear levelling made up to {:.0} % of the programs; it comes in phases: sim life shows a whole life",

@@ -8,6 +8,7 @@ use emmc_workload::duty::{Discard, Duty, DutyLoad, DutyPart, Partition, Requests
 use emmc_workload::{BenchError, Progress, Watch};
 
 use super::board::{Prepared, prepare, user_bytes};
+use super::outlook::erases;
 use super::question::{Common, Question, cycle_s, facts, requests};
 use super::setup::{Offset, Setup};
 use super::{MakeCard, WhatIfError};
@@ -46,7 +47,10 @@ pub(super) struct Trial {
     is_recorded: bool,
     /// Load time after which what happens seldom has happened, but for updates. Unit: seconds.
     pub(super) cycle_s: f64,
+    /// The wear before it.
     pub(super) start: Health,
+    /// The erases of each block before it.
+    pub(super) start_erases: Vec<u32>,
     /// Data that the load never changes. Unit: bytes.
     pub(super) static_bytes: u64,
 }
@@ -92,7 +96,7 @@ impl Trial {
             depth: setup.depth,
             seed: question.seed,
         };
-        let start = card.device().health();
+        let (start, start_erases) = (card.device().health(), erases(card.device()));
         if setup.queueing == Some(true) && card.device().profile().controller.queue_depth == 0 {
             return Err("the card has no command queue".into());
         }
@@ -112,6 +116,7 @@ impl Trial {
             enhanced_bytes,
             note,
             start,
+            start_erases,
             static_bytes: 0,
         })
     }

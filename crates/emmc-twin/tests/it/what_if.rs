@@ -1,7 +1,7 @@
 //! Answers against what the simulated life and the arithmetic say.
 
 use emmc_card::profile::Profile;
-use emmc_twin::what_if::{Change, Question, WhatIfError};
+use emmc_twin::what_if::{Change, LifeStep, Question, WhatIfError};
 use emmc_units::{Bytes, Size};
 
 use crate::card::{MIB, RATED, RATED_SLC, answers, ask, lasting, lived, rate, rate_on};
@@ -22,6 +22,35 @@ fn the_extended_years_are_those_of_a_simulated_life() {
         let warning = answer.years_to_pre_eol_warning.expect("it warns");
         assert!((warning * 365.25 / step.days - 1.0).abs() < 0.04, "{warning} against {}", step.days / 365.25);
     }
+}
+
+/// Small writes wear a log of few blocks first. It has no spare blocks, and the card goes on without it.
+#[test]
+fn a_worn_log_is_not_the_end_of_the_card() {
+    let mut profile = lasting();
+    let log = emmc_card::profile::shipped::named("friendlyelec-emmc-8g").unwrap().ftl.slc_cache.unwrap();
+    profile.ftl.slc_cache = Some(emmc_card::profile::SlcCache { blocks: 12, ..log });
+    profile.nand.slc.as_mut().unwrap().endurance = RATED_SLC;
+    let question = rate_on(1.0, Size::Percent(40));
+    let today = &answers(&profile, &question, &[])[0];
+    assert_eq!(today.wear_register, "DEVICE_LIFE_TIME_EST_TYP_A");
+    assert!(today.notes.iter().any(|note| note.starts_with("the log of small writes")), "{today:?}");
+    let end = today.years_to_end_of_life.unwrap();
+    assert_eq!(today.years_to_log_end, Some(end), "{today:?}");
+    assert!(today.years_to_rated_erases.unwrap() > 2.0 * end, "{today:?}");
+    assert!(today.years_to_read_only.is_none_or(|years| years > end), "{today:?}");
+    // The register steps at the rate that the answer states, until the log is worn out: then it stands still.
+    let life = lived(&profile, &question, 1);
+    let steps: Vec<&LifeStep> =
+        life.steps.iter().filter(|step| step.register == "DEVICE_LIFE_TIME_EST_TYP_A").collect();
+    let [first, .., last] = steps[..] else { panic!("{life:?}") };
+    let share_per_day = (last.used_share - first.used_share) / (last.days - first.days);
+    let stated = today.wear_percent_per_day / 100.0;
+    assert!((share_per_day / stated - 1.0).abs() < 0.05, "{share_per_day} and {stated} a day");
+    let worn_out = life.steps.iter().find(|step| step.days > 2.0 * end * 365.25).unwrap();
+    let days = worn_out.used_share / share_per_day;
+    assert!((days / (end * 365.25) - 1.0).abs() < 0.05, "{days} days and {}", end * 365.25);
+    assert!(life.days > 10.0 * days, "{}", life.days);
 }
 
 #[test]
