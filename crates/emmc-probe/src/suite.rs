@@ -84,7 +84,7 @@ impl Suite for ProbeSuite {
             false => (0, settings.from_bytes),
         };
         let read_bytes = settings.read_bytes(u64::from(shape.sector_bytes));
-        Ok(Cost { written_bytes, read_bytes, from_bytes: settings.from_bytes, to_bytes, steps: 0 })
+        Ok(Cost { written_bytes, read_bytes, from_bytes: settings.from_bytes, to_bytes, steps: 0, ..Cost::default() })
     }
 
     fn run(&self, bench: &mut Bench<'_>) -> Result<(), BenchError> {

@@ -184,7 +184,7 @@ impl Suite for Jobs {
         let to_bytes = ranges.map(|(_, range)| range).fold(self.written_to(shape.size_bytes), u64::max);
         let written_bytes = 2 * to_bytes + self.overwritten_bytes(to_bytes);
         let steps = 2 + self.jobs.len() as u32;
-        Ok(Cost { written_bytes, read_bytes: to_bytes, from_bytes: 0, to_bytes, steps })
+        Ok(Cost { written_bytes, read_bytes: to_bytes, from_bytes: 0, to_bytes, steps, ..Cost::default() })
     }
 
     fn run(&self, bench: &mut Bench<'_>) -> Result<(), BenchError> {

@@ -77,7 +77,7 @@ impl Suite for Passes {
         let written = |&(units, _, _): &(u16, bool, u64)| 2 * u64::from(units) * self.unit_bytes;
         let written_bytes = self.passes.iter().map(written).sum();
         let steps = 2 * self.passes.len() as u32;
-        Ok(Cost { written_bytes, read_bytes: 0, from_bytes: BEFORE, to_bytes, steps })
+        Ok(Cost { written_bytes, read_bytes: 0, from_bytes: BEFORE, to_bytes, steps, ..Cost::default() })
     }
 
     fn run(&self, bench: &mut Bench<'_>) -> Result<(), BenchError> {

@@ -1,6 +1,6 @@
 //! Progress of a bench: a callback that may cancel it.
 
-use emmc_units::Instant;
+use emmc_units::{Instant, Nanos};
 
 /// What a suite will do.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -15,6 +15,8 @@ pub struct Cost {
     pub to_bytes: u64,
     /// Steps, for progress; 0: not known in advance.
     pub steps: u32,
+    /// Rests between requests.
+    pub rest: Nanos,
 }
 
 /// The progress of a bench.

@@ -39,7 +39,7 @@ fn at_least(
     let asked = options.size_bytes.unwrap_or(room);
     let wanted = asked / unit * unit;
     let what = if from >= size {
-        format!("--from {}: {name} has {}", stated(from), stated(size))
+        format!("{} {}: {name} has {}", from_option(suite), stated(from), stated(size))
     } else if wanted < least {
         let (least, asked, size) = (stated(least), stated(asked), stated(size));
         format!("at least {least} are needed; {asked} {} were given, {name} has {size}", start(from))
@@ -49,6 +49,11 @@ fn at_least(
         return Ok((from, from + wanted));
     };
     Err(BenchError::Misfit { suite, what })
+}
+
+/// The option that says where the area of a suite begins.
+fn from_option(suite: &str) -> &'static str {
+    if suite == "probe" { "--start" } else { "--from" }
 }
 
 /// A size in a message.
@@ -66,7 +71,7 @@ pub(super) fn start(from_bytes: u64) -> String {
 /// Errors: the option that is not.
 pub(super) fn aligned(suite: &'static str, shape: &TargetShape, options: &Options) -> Result<(), BenchError> {
     let sector = u64::from(shape.sector_bytes).max(1);
-    let given = [("--from", options.from_bytes), ("--size", options.size_bytes.unwrap_or(0))];
+    let given = [(from_option(suite), options.from_bytes), ("--size", options.size_bytes.unwrap_or(0))];
     match given.into_iter().find(|(_, bytes)| bytes % sector != 0) {
         None => Ok(()),
         Some((option, bytes)) => {

@@ -72,6 +72,7 @@ impl Suite for Bonnie {
             from_bytes: from,
             to_bytes: to,
             steps: 0,
+            ..Cost::default()
         })
     }
 

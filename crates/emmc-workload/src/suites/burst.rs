@@ -76,7 +76,14 @@ impl Suite for Burst {
         let trims = if shape.can_trim { trims(from_bytes, to_bytes) } else { 0 };
         let written_bytes = columns * (to_bytes - from_bytes);
         let parts = parts(to_bytes - from_bytes).len() as u32;
-        Ok(Cost { written_bytes, read_bytes: 0, from_bytes, to_bytes, steps: columns as u32 * (parts + trims) })
+        Ok(Cost {
+            written_bytes,
+            read_bytes: 0,
+            from_bytes,
+            to_bytes,
+            steps: columns as u32 * (parts + trims),
+            rest: Nanos(REST.0 * columns),
+        })
     }
 
     fn run(&self, bench: &mut Bench<'_>) -> Result<(), BenchError> {

@@ -91,6 +91,7 @@ impl Suite for Dd {
             from_bytes: plan.from,
             to_bytes: if columns == 0 { plan.from } else { plan.to },
             steps: ((columns + 1) * rows) as u32,
+            ..Cost::default()
         })
     }
 

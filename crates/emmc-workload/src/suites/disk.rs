@@ -58,5 +58,5 @@ pub(super) fn cost(
         );
         return refused(what);
     }
-    Ok(Cost { written_bytes, read_bytes: written_bytes, from_bytes, to_bytes, steps: 0 })
+    Ok(Cost { written_bytes, read_bytes: written_bytes, from_bytes, to_bytes, steps: 0, ..Cost::default() })
 }

@@ -71,6 +71,7 @@ impl Suite for Iozone {
             from_bytes,
             to_bytes: if writes == 0 { from_bytes } else { to_bytes },
             steps: ((writes + reads) * records) as u32,
+            ..Cost::default()
         })
     }
 

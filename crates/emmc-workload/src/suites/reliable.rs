@@ -67,7 +67,7 @@ impl Suite for Reliable {
         let (from_bytes, to_bytes) = range(shape, options)?;
         let cells = (chunks(shape, options)?.len() * COLUMNS.len()) as u64;
         let written_bytes = cells * CELL_BYTES.min(to_bytes - from_bytes);
-        Ok(Cost { written_bytes, read_bytes: 0, from_bytes, to_bytes, steps: cells as u32 })
+        Ok(Cost { written_bytes, read_bytes: 0, from_bytes, to_bytes, steps: cells as u32, ..Cost::default() })
     }
 
     fn run(&self, bench: &mut Bench<'_>) -> Result<(), BenchError> {

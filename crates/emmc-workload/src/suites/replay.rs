@@ -78,6 +78,7 @@ impl Suite for ReplaySuite {
             from_bytes: lost().map(|request| request.offset_bytes).min().unwrap_or(options.from_bytes),
             to_bytes: lost().map(|request| request.offset_bytes + request.bytes).max().unwrap_or(options.from_bytes),
             steps: 1,
+            ..Cost::default()
         })
     }
 

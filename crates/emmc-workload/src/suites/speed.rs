@@ -53,8 +53,10 @@ impl Suite for Speed {
         let (from_bytes, to_bytes) = range(shape, options)?;
         let read_bytes = ROWS.iter().map(|row| row.4.min(to_bytes - from_bytes)).sum();
         Ok(match options.read_only {
-            true => Cost { written_bytes: 0, read_bytes, from_bytes, to_bytes: from_bytes, steps: 3 },
-            false => Cost { written_bytes: read_bytes, read_bytes, from_bytes, to_bytes, steps: 6 },
+            true => {
+                Cost { written_bytes: 0, read_bytes, from_bytes, to_bytes: from_bytes, steps: 3, ..Cost::default() }
+            }
+            false => Cost { written_bytes: read_bytes, read_bytes, from_bytes, to_bytes, steps: 6, ..Cost::default() },
         })
     }
 

@@ -123,6 +123,7 @@ impl Suite for Steady {
             from_bytes: plan.from,
             to_bytes: plan.to,
             steps: 0,
+            ..Cost::default()
         })
     }
 

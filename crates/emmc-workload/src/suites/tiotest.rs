@@ -110,6 +110,7 @@ impl Suite for Tiotest {
             from_bytes: plan.from,
             to_bytes: plan.from + plan.threads * plan.file,
             steps: 8,
+            ..Cost::default()
         })
     }
 

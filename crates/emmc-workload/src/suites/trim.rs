@@ -103,6 +103,7 @@ impl Suite for Trim {
             to_bytes: plan.to,
             // Everything is trimmed in one or two streams each time.
             steps: 2 + 4 * 4 + 2 * super::trims(plan.from, plan.to),
+            rest: Nanos(2 * REST.0),
         })
     }
 

@@ -236,7 +236,8 @@ fn options(args: &BenchArgs, size_bytes: u64) -> anyhow::Result<Options> {
         bail!("--queue-depth: expected at least 1");
     }
     if options.from_bytes >= size_bytes && args.from.is_some() && size_bytes > 0 {
-        bail!("--from {}: the target has {}", Bytes(from_bytes).stated(), Bytes(size_bytes).stated());
+        let option = if args.suite == "probe" { "--start" } else { "--from" };
+        bail!("{option} {}: the target has {}", Bytes(from_bytes).stated(), Bytes(size_bytes).stated());
     }
     if options.size_bytes == Some(0) {
         bail!("--size: expected more than 0");

@@ -124,6 +124,7 @@ impl Suite for Class {
             from_bytes: plan.from,
             to_bytes: plan.to,
             steps: 0,
+            ..Cost::default()
         })
     }
 

@@ -115,6 +115,7 @@ impl Suite for Align {
             from_bytes: options.from_bytes,
             to_bytes: if writes { end.unwrap_or(0) } else { options.from_bytes },
             steps: plans.len() as u32 * (1 + u32::from(writes)),
+            ..Cost::default()
         })
     }
 

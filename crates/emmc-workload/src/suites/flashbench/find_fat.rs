@@ -59,6 +59,7 @@ impl Suite for FindFat {
             from_bytes: options.from_bytes,
             to_bytes: options.from_bytes + unit * units,
             steps: (passes * units) as u32,
+            ..Cost::default()
         })
     }
 

@@ -130,7 +130,14 @@ impl Suite for OpenAu {
         let (written_bytes, steps) = plan.passes();
         let last = plan.counts.iter().copied().max().unwrap_or(plan.search_max());
         let to_bytes = plan.from + ((last - 1) * APART + 1) * plan.unit;
-        Ok(Cost { written_bytes, read_bytes: 0, from_bytes: plan.from, to_bytes, steps: steps as u32 })
+        Ok(Cost {
+            written_bytes,
+            read_bytes: 0,
+            from_bytes: plan.from,
+            to_bytes,
+            steps: steps as u32,
+            ..Cost::default()
+        })
     }
 
     fn run(&self, bench: &mut Bench<'_>) -> Result<(), BenchError> {

@@ -73,7 +73,10 @@ impl Intent<'_> {
     pub(super) fn ask(&self, args: &BenchArgs) -> Result<(), Refused> {
         Question {
             told: self.told(args),
-            without: "its content would be lost: --destroy allows that, --read-only measures only reads",
+            without: match self.suite.name() {
+                "probe" => "its content would be lost: --destroy allows that, without --write nothing is written",
+                _ => "its content would be lost: --destroy allows that, --read-only measures only reads",
+            },
             called: self.called,
             name: &self.occupied.name,
             is_device: self.is_device,

@@ -28,8 +28,10 @@ impl Demand<'_> {
         let least = match &self.context.bus {
             Some(bus) => {
                 let bytes = written_bytes.saturating_add(self.cost.read_bytes) as f64;
-                let least = bytes / 1e6 / bus.mb_per_s_max.max(1e-3);
-                format!("at least {least:.0} s at the bus's {:.0} MB/s", bus.mb_per_s_max)
+                let rest = self.cost.rest.as_secs_f64();
+                let least = bytes / 1e6 / bus.mb_per_s_max.max(1e-3) + rest;
+                let rests = if rest > 0.0 { format!(" and {rest:.0} s of rests") } else { String::new() };
+                format!("at least {least:.0} s at the bus's {:.0} MB/s{rests}", bus.mb_per_s_max)
             }
             None => "the time is not known, because the speed of the bus is not known".into(),
         };
@@ -83,6 +85,8 @@ wear: 0.0250 % of the card's rated life, 0.250 times its capacity at an assumed 
         let unknown = Context::default();
         demand.time_most = Some(Nanos::from_millis(90_000));
         assert!(demand.text().contains("at least 32 s at the bus's 100 MB/s, at most 90 s"));
+        demand.cost.rest = Nanos::from_secs(30);
+        assert!(demand.text().contains("at least 62 s at the bus's 100 MB/s and 30 s of rests, at most 90 s"));
         demand.time_most = None;
         (demand.context, demand.cycles) = (&unknown, Some(3000));
         let text = demand.text();
