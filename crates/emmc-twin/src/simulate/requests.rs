@@ -119,6 +119,11 @@ pub(crate) fn small(profile: &Profile) -> Profile {
     if smaller.check().is_ok() { smaller } else { profile.clone() }
 }
 
+/// Whole requests of a fill, one at least. Unit: bytes.
+fn whole(bytes: u64) -> u64 {
+    (bytes / FILL_BLOCK).max(1) * FILL_BLOCK
+}
+
 impl Jobs {
     /// The end of what is written before it is read. Unit: bytes.
     fn written_to(&self, size_bytes: u64) -> u64 {
@@ -129,14 +134,14 @@ impl Jobs {
             None if self.is_aged => u64::MAX,
             None => ends(&mut self.jobs.iter()).unwrap_or(0).min(FILL_MAX),
         };
-        end.min(size_bytes) / FILL_BLOCK * FILL_BLOCK
+        whole(end.min(size_bytes))
     }
 
     /// The part of the card over which the requests of a measurement are spread. Unit: bytes.
     fn range(&self, job: &Job, size_bytes: u64) -> u64 {
         let is_random_write = job.requests.is_write && job.requests.is_random;
         let most = if is_random_write { size_bytes } else { self.written_to(size_bytes) };
-        job.range_bytes.min(most) / FILL_BLOCK * FILL_BLOCK
+        whole(job.range_bytes.min(most))
     }
 
     /// What random writes overwrite before an aged card is measured. Unit: bytes.

@@ -86,6 +86,15 @@ fn measurement(cell: &Measurement) -> Found {
     unless(is_speed, || format!("{mb_per_s} MB/s, {iops} requests/s"), "speeds that a card may have")?;
     times([("time_s", cell.time_s), ("flush_s", cell.flush_s)])?;
     cell.state.as_ref().map_or(Ok(()), state)?;
+    if let Some(range) = cell.range_bytes {
+        let holds = range >= cell.block_bytes;
+        unless(
+            holds,
+            || format!("range_bytes {range}"),
+            format!("the size of a request, {}, or more", cell.block_bytes),
+        )?;
+    }
+    unless(cell.flushed_every != Some(0), || "flushed_every 0".into(), "1 or more")?;
     speed("mb_per_s", mb_per_s, cell.mb_per_s_interval)?;
     if let Some(warm_up) = &cell.warm_up {
         times([("warm_up.time_s", Some(warm_up.time_s)), ("warm_up.mb_per_s", Some(warm_up.mb_per_s))])?;

@@ -40,7 +40,8 @@ pub struct Measurement {
     /// at the end or never.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub flushed_every: Option<u64>,
-    /// The part of the target that the requests are spread over; absent if another tool measured. Unit: bytes.
+    /// The part of the target that the requests are spread over, or the suite's area if it places them one by one;
+    /// absent if another tool measured. Unit: bytes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub range_bytes: Option<u64>,
     /// Completed requests; absent, as the next two, if another tool measured and does not report it.

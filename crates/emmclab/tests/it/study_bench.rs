@@ -109,6 +109,7 @@ fn contradictory_results_are_refused_by_all_commands() {
     for (place, to, says) in [
         ("/state_before/holds_share", 7.into(), "state_before: holds_share 7; expected a share of 0 to 1"),
         ("/measurements/1/state/of_share", (-0.5).into(), "of_share -0.5; expected a share"),
+        ("/measurements/1/range_bytes", 100.into(), "range_bytes 100; expected the size of a request, "),
         ("/measurements/1/mb_per_s", (-1.0).into(), "expected speeds that a card may have"),
         ("/measurements/1/mb_per_s", (at(&format!("{cell}/mb_per_s")) * 1.2).into(), "bytes in"),
         ("/measurements/1/iops", (at(&format!("{cell}/iops")) * 0.8).into(), "requests in"),
