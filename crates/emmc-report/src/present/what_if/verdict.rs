@@ -26,7 +26,9 @@ pub(super) fn lead(result: &WhatIf) -> Lead {
 }
 
 fn as_it_is(today: &Answer) -> String {
-    let life = format!("lives {}", years(today.years_to_end_of_life));
+    let is_log = today.years_to_end_of_life.is_some() && today.years_to_log_end == today.years_to_end_of_life;
+    let what = if is_log { "the log of small writes lives" } else { "lives" };
+    let life = format!("{what} {}", years(today.years_to_end_of_life));
     let longest = [("write", &today.write_us), ("flush", &today.flush_us)];
     let longest = longest.into_iter().filter_map(|(what, found)| Some((what, found.as_ref()?.max)));
     let longest: String = longest.map(|(what, max)| format!(", longest {what} {}", micros(max))).collect();
