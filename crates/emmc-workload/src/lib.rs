@@ -36,6 +36,7 @@ pub use stats::latency::{Bucket, Latencies, Latency, Stall, Stalls};
 pub use stats::percentiles::PercentileIntervals;
 pub use suites::files::{FileBench, FileShape, FileSuite};
 pub use suites::{
-    BURST_VOLUME, Bench, EarlyEnds, Knob, Options, Suite, follows, named, on_files, open_unit_offsets, suites,
+    BURST_VOLUME, Bench, EarlyEnds, Knob, Options, Suite, follows, from_option, named, on_files, open_unit_offsets,
+    suites,
 };
 pub use trace::Replay;

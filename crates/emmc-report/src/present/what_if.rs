@@ -82,8 +82,8 @@ fn life(result: &WhatIf, document: &mut Document) {
             Cell::new(ratio.map_or(String::new(), |ratio| format!("{ratio:.2}")), tone),
         ]);
     }
-    let caption = "WA: programmed over received. warning: PRE_EOL_INFO 2; end: rated erases used, read-only, or the log worn out; \
-in years (y) or days (d), by the steady wear of the simulation";
+    let caption = "WA: programmed over received. warning: PRE_EOL_INFO 2; end: rated erases used, read-only, or the log \
+worn out; in years (y) or days (d), by the steady wear of the simulation";
     document.section("life", "Life").push(table.caption(caption));
 }
 

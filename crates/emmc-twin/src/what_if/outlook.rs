@@ -89,7 +89,7 @@ impl LogBlocks {
         let one_bit = blocks.filter(|((block, _), _)| block.mode.bits() == 1);
         let (mut sum, mut squares, mut used) = (0.0, 0.0, 0.0);
         for ((block, start), before) in one_bit {
-            let erased = f64::from(block.erase_count - before);
+            let erased = f64::from(block.erase_count.saturating_sub(*before));
             (sum, squares, used) = (sum + erased, squares + erased * erased, used + erased * f64::from(*start));
         }
         (sum > 0.0).then(|| Self { count: sum * sum / squares, used_erases: used / sum })

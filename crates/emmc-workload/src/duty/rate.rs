@@ -93,6 +93,21 @@ impl InPlace {
         }
     }
 
+    /// Periods in which nothing becomes due, from now on. A small load has hours of them.
+    fn idle_periods(&self) -> f64 {
+        if self.updates.is_some() || self.logs.is_some() {
+            return 0.0;
+        }
+        let bytes = self.rate.bytes_per_day * self.period_s / DAY_S;
+        let idle = |due: f64, block: f64, share: f64| match share > 0.0 {
+            true => ((block - due) / (bytes * share) - 1.0).floor().max(0.0),
+            false => f64::INFINITY,
+        };
+        let random_share = self.rate.random_share;
+        let random = idle(self.random_due, f64::from(self.rate.block_bytes), random_share);
+        random.min(idle(self.stream_due, BLOCK_BYTES as f64, 1.0 - random_share))
+    }
+
     fn random(&mut self, at: Nanos, queue: &mut Queue) {
         let block = u64::from(self.rate.block_bytes);
         let blocks = self.data.bytes() / block;
@@ -132,23 +147,6 @@ impl MemoryLogs {
             return std::mem::take(&mut self.held);
         }
         0.0
-    }
-}
-
-impl InPlace {
-    /// Periods in which nothing becomes due, from now on. A small load has hours of them.
-    fn idle_periods(&self) -> f64 {
-        if self.updates.is_some() || self.logs.is_some() {
-            return 0.0;
-        }
-        let bytes = self.rate.bytes_per_day * self.period_s / DAY_S;
-        let idle = |due: f64, block: f64, share: f64| match share > 0.0 {
-            true => ((block - due) / (bytes * share) - 1.0).floor().max(0.0),
-            false => f64::INFINITY,
-        };
-        let random_share = self.rate.random_share;
-        let random = idle(self.random_due, f64::from(self.rate.block_bytes), random_share);
-        random.min(idle(self.stream_due, BLOCK_BYTES as f64, 1.0 - random_share))
     }
 }
 

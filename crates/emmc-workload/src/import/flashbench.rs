@@ -191,7 +191,7 @@ fn rate_table(text: &Text<'_>, first: usize, rows: usize, index: usize) -> Resul
     let units = match command.map_or(Ok(None), told_count) {
         Ok(units) => units,
         Err(word) => {
-            let number = text.lines[..first].iter().rposition(|line| line.contains(word)).unwrap_or(first);
+            let number = text.lines[..first].iter().rposition(|line| line.contains("flashbench")).unwrap_or(first);
             return Err(text.wrong(number, &format!("--open-au-nr {word}"), "a number of open units, 1 to 65535"));
         }
     };

@@ -51,8 +51,8 @@ fn at_least(
     Err(BenchError::Misfit { suite, what })
 }
 
-/// The option that says where the area of a suite begins.
-fn from_option(suite: &str) -> &'static str {
+/// The option that says where the area of a suite begins: `probe` has `--from` for saved results.
+pub fn from_option(suite: &str) -> &'static str {
     if suite == "probe" { "--start" } else { "--from" }
 }
 

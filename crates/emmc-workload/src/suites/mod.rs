@@ -35,6 +35,7 @@ use crate::result::state::{CardState, StateKind};
 use crate::result::{Figure, Outcome, Pivot};
 use crate::trace::Replay;
 use area::area;
+pub use area::from_option;
 pub use burst::BURST_VOLUME;
 pub use early::EarlyEnds;
 use files::FileSuite;

@@ -236,7 +236,7 @@ fn options(args: &BenchArgs, size_bytes: u64) -> anyhow::Result<Options> {
         bail!("--queue-depth: expected at least 1");
     }
     if options.from_bytes >= size_bytes && args.from.is_some() && size_bytes > 0 {
-        let option = if args.suite == "probe" { "--start" } else { "--from" };
+        let option = emmc_workload::from_option(&args.suite);
         bail!("{option} {}: the target has {}", Bytes(from_bytes).stated(), Bytes(size_bytes).stated());
     }
     if options.size_bytes == Some(0) {
